@@ -146,8 +146,10 @@ class _ThreadLimits:
                 self._torch_threads = 1 if torch is None else torch.get_num_threads()
         if torch is not None and self._here.depth == 1:
             # a thread that began while another one had the limit has it, too, and is to lose it
-            self._here.before = max(torch.get_num_threads(), self._torch_threads)
-            torch.set_num_threads(1)
+            before = max(torch.get_num_threads(), self._torch_threads)
+            if before > 1:
+                self._here.before = before
+                torch.set_num_threads(1)
 
     def leave(self) -> None:
         """Products take as many as before."""
@@ -164,10 +166,10 @@ class _ThreadLimits:
 
     def _found_libraries(self) -> list[Any]:
         """The libraries of BLAS that are loaded; looking for them takes milliseconds."""
-        from threadpoolctl import ThreadpoolController
-
         n_loaded = len(_WITH_BLAS & sys.modules.keys())
         if self._libraries[0] != n_loaded:
+            from threadpoolctl import ThreadpoolController
+
             self._libraries = n_loaded, ThreadpoolController().select(user_api="blas").lib_controllers
         return self._libraries[1]
 
@@ -241,8 +243,10 @@ def _untold(job: Callable[[], Result], tell: Tell) -> Result:
 
 def fitting(memory: int) -> int:
     """How many jobs to have ahead if each takes `memory` bytes: all of them at most half of the machine's."""
-    threads, there = _threads.get(), machine_memory()
-    most = 1 if threads is None else threads.n + READY_JOBS
+    threads = _threads.get()
+    if threads is None:
+        return 1
+    most, there = threads.n + READY_JOBS, machine_memory()
     return most if there is None else max(1, min(most, there // 2 // memory))
 
 

@@ -142,7 +142,7 @@ class TorchModel(Model):
     def coarse_precision(self) -> str | None:
         """The name bfloat16 or float16 if a parameter is so, else None."""
         known, coarse = self._known, self._coarse
-        if known is None or coarse is None or coarse[0] is not known:
+        if known is None or coarse is None or coarse[0] != known:
             kinds = {t.dtype for t in self.module.parameters()} & {torch.bfloat16, torch.float16}
             name = None if not kinds else str(min(kinds, key=str)).removeprefix("torch.")
             coarse = self._coarse = known, name
@@ -430,14 +430,14 @@ _PLAIN = (bool, int, float, complex, str, tuple)
 _INTERNAL = frozenset(vars(torch.nn.Module()))
 
 
-def _summary(tensor: torch.Tensor) -> tuple[Shape, int]:
-    """The shape of a tensor and a checksum of its contents."""
+def _summary(tensor: torch.Tensor) -> tuple[torch.dtype, Shape, int]:
+    """The type and shape of a tensor and a checksum of its contents."""
     try:
         array = tensor.detach().numpy()
     except (TypeError, RuntimeError):  # on another device, or of a type that numpy does not know
         flat = tensor.detach().cpu().contiguous().reshape(-1)
-        return tuple(tensor.shape), checksum(flat.view(torch.uint8).numpy())
-    return array.shape, checksum(array)
+        return tensor.dtype, tuple(tensor.shape), checksum(flat.view(torch.uint8).numpy())
+    return tensor.dtype, array.shape, checksum(array)
 
 
 @contextmanager

@@ -1,14 +1,14 @@
 """Linear regions: pieces of a segment or faces of a plane on which a network is one affine map, exactly."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from inscape.arguments import old_names, positive_number, whole_number
 from inscape.budget import BUDGET, MEMORY, as_budget, within_budget
 from inscape.errors import PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
-from inscape.parallel import Job, Shares, Tell, fitting, in_order, working
+from inscape.parallel import Shares, Tell, fitting, in_order, working
 from inscape.partition.linear.regions import (
     KNOT_TOLERANCE,
     PRECISIONS,
@@ -19,6 +19,9 @@ from inscape.probes import Patch, Probe, Segment
 from inscape.probes.patch import check_features
 from inscape.probes.segment import as_segments
 from inscape.progress import Meter, meter
+
+if TYPE_CHECKING:
+    from inscape.models.graph import Graph
 
 __all__ = ["LinearPlane", "LinearSegment", "linear_regions"]
 
@@ -207,9 +210,10 @@ def _on_planes(
 ) -> list[LinearPlane]:
     from inscape.partition.linear.planes.subdivision import confirmed_on, plane_regions
 
-    def job(probe: Probe, tell: Tell) -> LinearPlane:
+    def job(graph: "Graph", probe: Probe, tell: Tell) -> LinearPlane:
         return plane_regions(
             model,
+            graph,
             probe,
             n_layers=n_layers,
             max_regions=max_regions,
@@ -217,9 +221,5 @@ def _on_planes(
             meter=lambda done, total: tell(done / total),
         )
 
-    def jobs() -> Iterator[Job[LinearPlane]]:
-        for probe in probes:
-            confirmed_on(model, probe)
-            yield partial(job, probe)
-
-    return list(in_order(jobs(), Shares(show, len(probes)).hear, ahead=fitting(memory)))
+    jobs = (partial(job, confirmed_on(model, probe), probe) for probe in probes)
+    return list(in_order(jobs, Shares(show, len(probes)).hear, ahead=fitting(memory)))

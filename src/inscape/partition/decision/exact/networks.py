@@ -395,15 +395,15 @@ def exact_plane(
     are one region. More than `max_faces` linear regions are given up with an error.
     """
     from inscape.partition.linear.planes.complex.dissolve import joined_faces
-    from inscape.partition.linear.planes.subdivision import subdivision_on
+    from inscape.partition.linear.planes.subdivision import confirmed_on, subdivision_on
 
-    graph = model.graph(probe.input_shape)
+    graph = confirmed_on(model, probe)
     if len(shape := graph.shapes[graph.output]) > 1:
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
     subdivision, domain = subdivision_on(
-        model, probe, memory=memory, max_faces=max_faces, with_labels=True, meter=meter
+        graph, probe, memory=memory, max_faces=max_faces, with_labels=True, meter=meter
     )
     shares = np.random.default_rng(0).dirichlet(np.ones(len(domain.corners)), 512)
     check_head(model, graph, lambda: domain.plane.points(shares @ domain.corners))

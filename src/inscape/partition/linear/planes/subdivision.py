@@ -139,15 +139,22 @@ class Subdivision:
 
 
 def plane_regions(
-    model: Model, probe: Probe, *, n_layers: int | None, max_regions: int | None, memory: int, meter: Meter
+    model: Model,
+    graph: Graph,
+    probe: Probe,
+    *,
+    n_layers: int | None,
+    max_regions: int | None,
+    memory: int,
+    meter: Meter,
 ) -> LinearPlane:
-    """The linear regions on one plane; `linear_regions` documents the arguments."""
+    """The linear regions of a model on one plane, by its graph; see `linear_regions` for the arguments."""
     if n_layers is not None:
         n_layers = whole_number(n_layers, "n_layers", 1, PartitionError)
     if max_regions is not None:
         max_regions = whole_number(max_regions, "max_regions", 1, PartitionError)
     subdivision, domain = subdivision_on(
-        model, probe, n_layers=n_layers, max_faces=max_regions or math.inf, memory=memory, meter=meter
+        graph, probe, n_layers=n_layers, max_faces=max_regions or math.inf, memory=memory, meter=meter
     )
     return LinearPlane(
         probe=probe,
@@ -162,10 +169,10 @@ def plane_regions(
 
 
 def subdivision_on(
-    model: Model, probe: Probe, *, meter: Meter, **settings: Any
+    graph: Graph, probe: Probe, *, meter: Meter, **settings: Any
 ) -> tuple[Subdivision, Domain]:
-    """The subdivision of a probe by a model, and the probe's domain; for settings see `subdivide`."""
-    domain, graph = domain_of(probe), confirmed_on(model, probe)
+    """The subdivision of a probe by a network, and the probe's domain; for settings see `subdivide`."""
+    domain = domain_of(probe)
     subdivision = subdivide(
         graph, domain.plane, domain.corners, done=lambda share: meter(round(1000 * share), 1000), **settings
     )

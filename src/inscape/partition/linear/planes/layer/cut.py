@@ -193,16 +193,12 @@ def _grown(
 ) -> PlanarComplex:
     """The complex after the cut; `xy` are its vertices without those inside old faces."""
     n_edges, n = len(planar.ends), len(planar.ends) + len(crossed.first)
-    new = in_one_block(
-        [
-            np.empty((n + len(inside.ends), 2), np.int32),
-            *(np.empty(n + len(inside.ends), t) for t in (np.int32, bool)),
-        ]
-    )
-    old = planar.ends, planar.born, planar.shared, crossed.point_start, len(planar.xy)
-    _in_stretches(n_edges, lambda a, b: _cut_edges(*old, a, b, *new))
-    _in_stretches(len(inside.ends), lambda a, b: _add_edges(inside.ends[a:b], layer, n + a, *new))
-    ends, born, shared = new
+    m = n + len(inside.ends)
+    ends, born, shared = in_one_block([np.empty((m, 2), np.int32), np.empty(m, np.int32), np.empty(m, bool)])
+    old = planar.ends, planar.born, planar.shared
+    points = crossed.point_start, crossed.of_points(crossed.edge), len(planar.xy)
+    _in_stretches(n_edges, lambda a, b: _cut_edges(*old, *points, a, b, ends, born, shared))
+    ends[n:], born[n:], shared[n:] = inside.ends, layer, False
     fixed = np.zeros(len(xy) + len(inside.xy), bool)
     fixed[: len(planar.xy)] = planar.fixed
     return PlanarComplex(
@@ -268,29 +264,23 @@ def _place_crossing_points(xy, ends, edge, s, begin, stop, out):
 
 
 @kernel
-def _cut_edges(ends, born, shared, point_start, n_vertices, begin, stop, new_ends, new_born, new_shared):
+def _cut_edges(
+    ends, born, shared, point_start, edge, n_vertices, begin, stop, new_ends, new_born, new_shared
+):
     """Write what edges become, from one to another.
 
-    Crossing points k, which are vertices n_vertices + k, start on each edge at point_start. The first part of
-    an edge begins where the edge does, the last ends where it does; at a point one ends and the next begins.
+    Crossing point k, which is vertex n_vertices + k, lies on edge[k]; those of an edge start at point_start.
     """
+    # (1) the first part of each edge begins where the edge does, the last ends where it does
     for e in range(begin, stop):
-        i = e + np.int64(point_start[e])
-        new_ends[i, 0] = ends[e, 0]
-        for k in range(point_start[e], point_start[e + 1]):
-            new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
-            new_born[i], new_shared[i] = born[e], shared[e]
-            i += 1
-        new_ends[i, 1] = ends[e, 1]
-        new_born[i], new_shared[i] = born[e], shared[e]
-
-
-@kernel
-def _add_edges(inside, layer, first, new_ends, new_born, new_shared):
-    """Write sections of chords, edges (k, 2), from number `first` on."""
-    for i in range(len(inside)):
-        new_ends[first + i, 0], new_ends[first + i, 1] = inside[i, 0], inside[i, 1]
-        new_born[first + i], new_shared[first + i] = layer, False
+        first = e + point_start[e]
+        new_ends[first, 0], new_ends[e + point_start[e + 1], 1] = ends[e, 0], ends[e, 1]
+        new_born[first], new_shared[first] = born[e], shared[e]
+    # (2) at a crossing point one part ends and the next begins
+    for k in range(point_start[begin], point_start[stop]):
+        i = edge[k] + k
+        new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
+        new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
 
 
 def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFaces, Inside, Lines]:

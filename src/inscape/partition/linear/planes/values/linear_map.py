@@ -276,26 +276,30 @@ def multiply(
         empty_signs: a function that gives memory for the signs, once it has seen some vectors.
     """
 
+    def block(of_block: BlockProduct, first: int, end: int) -> Floats:
+        own: Any = slice(first, min(first + product.size, end))
+        out, own = y[own], own if chosen is None else chosen[own]
+        of_block(z[own], above[own], out)
+        return out.numpy()
+
     def write(begin: int, end: int, packed: Packed | None) -> None:
         """Blocks of one job."""
         of_block = product.of_block()
         with torch.no_grad():
             for first in range(begin, end, product.size):
-                own: Any = slice(first, min(first + product.size, end))
-                out, own = y[own], own if chosen is None else chosen[own]
-                of_block(z[own], above[own], out)
+                out = block(of_block, first, end)
                 if packed is not None:
-                    packed.pack(out.numpy(), first)
+                    packed.pack(out, first)
 
     begin = 0
     if product.leaves_out:
         packed = empty_signs(_sample(product, z, above, chosen))
     else:  # a block of many vectors
         begin = min(product.size, len(y))
-        write(0, begin, None)
-        packed = empty_signs(y[:begin].numpy())
+        out = block(product.of_block(), 0, begin)
+        packed = empty_signs(out)
         if packed is not None:
-            packed.pack(y[:begin].numpy(), 0)
+            packed.pack(out, 0)
     if begin == len(y):
         return packed
     step = _BLOCKS_IN_JOB * product.size if product.leaves_out else product.size

@@ -270,31 +270,50 @@ NUMBERS_IN_STRETCH = 2**14
 """Breakpoints of the lines that one thread takes at a time."""
 
 
-def stretches(lines: Lines) -> list[tuple[int, Lines]]:
-    """Lines in stretches that threads can take at a time, each with the number of its first line."""
+OPEN, KNOWN = -1, -2
+"""Owners of vertices that no line has filled yet, and of those that none is to fill."""
+
+
+def stretches(lines: Lines, number: int, n: int, owner: Int32s) -> list[tuple[int, Lines]]:
+    """Lines in stretches that threads can take at a time, each with the number of its first line.
+
+    The first line on which a vertex from n on lies gives the values there. One thread meets that line first;
+    for several its number is written as the vertex's owner, whichever of them comes first.
+
+    Args:
+        lines: all of them.
+        number: of the first one.
+        n: the vertices before have no owner.
+        owner: of each vertex from n on.
+    """
     first, last = int(lines.start[0]), int(lines.start[-1])
     n_stretches = -(-(last - first) // NUMBERS_IN_STRETCH)
     if not is_parallel() or n_stretches < 2:
-        return [(0, lines)]
+        return [(number, lines)]
+    _write_owners(lines, number, n, owner)
     even = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
     inner = np.unique(np.searchsorted(lines.start, even))
     bounds = [0, *inner[(inner > 0) & (inner < len(lines.ends))].tolist(), len(lines.ends)]
     return [
-        (a, lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1])) for a, b in pairwise(bounds)
+        (number + a, lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1]))
+        for a, b in pairwise(bounds)
     ]
 
 
 @kernel
-def _write_owners(lines, n, done, owner):
-    """Write, for each vertex from n on that is not done, the first line on which it lies.
-
-    That line gives the values there, whichever thread comes first.
-    """
-    for line in range(len(lines.ends) - 1, -1, -1):
+def _write_owners(lines, number, n, owner):
+    """Write the first line on which each open vertex lies, `number` being that of the first of all."""
+    for line in range(len(lines.ends)):
         for k in range(lines.start[line], lines.start[line + 1]):
             x = lines.vertex[k] - n
-            if x >= 0 and not done[x]:
-                owner[x] = line
+            if x >= 0 and owner[x] == OPEN:
+                owner[x] = number + line
+
+
+@inlined
+def _is_own(owner, x, line):
+    """Whether it is for a line to fill vertex x."""
+    return owner[x] == OPEN or owner[x] == line
 
 
 @kernel
@@ -305,7 +324,7 @@ def _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutof
         first, last = lines.start[line], lines.start[line + 1]
         is_open = False
         for k in range(first, last):
-            is_open |= lines.vertex[k] >= 0 and owner[lines.vertex[k]] == first_line + line
+            is_open |= lines.vertex[k] >= 0 and _is_own(owner, lines.vertex[k], first_line + line)
         if not is_open:
             continue
         # (2) with many breakpoints the line is followed from its first end
@@ -316,9 +335,9 @@ def _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutof
             start_line(y[a], y[b], s, entry, change, 0, len(s), columns, base, slope)
         for i in range(last - first):
             x = lines.vertex[first + i]
-            if x >= 0 and owner[x] == first_line + line:
+            if x >= 0 and _is_own(owner, x, first_line + line):
                 # (3) the vector at a breakpoint, and its signs
-                out = y[x]
+                out, owner[x] = y[x], first_line + line
                 if is_long:
                     for v in range(len(base)):
                         out[v] = base[v] + s[i] * slope[v]
@@ -354,18 +373,15 @@ def expand(
         above: the signs of the new vectors are written there, see `pack_vectors`; nothing is if it is empty.
         near: the same for those that have an entry near to a kink.
     """
-    done = np.zeros(len(y), bool)
-    done[:n_old] = True
+    owner = np.full(len(y), OPEN, np.int32)
+    owner[:n_old] = KNOWN
 
-    def fill(owner: Int32s, first_line: int, lines: Lines) -> None:
+    def fill(first_line: int, lines: Lines) -> None:
         base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
         _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutoff, above, near)
 
-    for lines in (edges, chords):
-        owner = np.full(len(y), -1, np.int32)
-        _write_owners(lines, 0, done, owner)
-        spread(partial(fill, owner, *own) for own in stretches(lines))
-        done |= owner >= 0
+    for lines, number in ((edges, 0), (chords, len(edges.ends))):
+        spread(partial(fill, *own) for own in stretches(lines, number, 0, owner))
 
 
 @inlined
@@ -398,7 +414,7 @@ def _sign(vector, x, signs):
 
 
 @kernel
-def _sign_each(values, first_line, lines, n_ends, done, owner, at_a, at_b, vector, signs):
+def _sign_each(values, first_line, lines, n_ends, owner, at_a, at_b, vector, signs):
     """Write the signs at the vertices that lines own, and at the ends of these lines if n_ends = 2."""
     n = len(values.vectors)
     for line in range(len(lines.ends)):
@@ -406,7 +422,7 @@ def _sign_each(values, first_line, lines, n_ends, done, owner, at_a, at_b, vecto
         first, last = lines.start[line], lines.start[line + 1]
         is_open = False
         for k in range(first, last):
-            is_open |= lines.vertex[k] >= n and owner[lines.vertex[k] - n] == first_line + line
+            is_open |= lines.vertex[k] >= n and _is_own(owner, lines.vertex[k] - n, first_line + line)
         if not is_open:
             continue
         # (2) the vectors at the ends, and their signs
@@ -416,15 +432,15 @@ def _sign_each(values, first_line, lines, n_ends, done, owner, at_a, at_b, vecto
         a, b = values.vectors[v] if v < n else at_a, values.vectors[w] if w < n else at_b
         for d in range(n_ends):
             x = lines.ends[line, d]
-            if x >= n and not done[x - n]:
-                done[x - n] = True
+            if x >= n and owner[x - n] == OPEN:
+                owner[x - n] = first_line + line
                 _sign(a if d == 0 else b, x, signs)
         # (3) the vectors at the breakpoints, and their signs
         s, entry, change = lines.s[first:last], lines.unit[first:last], lines.change[first:last]
         for k in range(first, last):
             x = lines.vertex[k]
-            if x >= n and owner[x - n] == first_line + line:
-                done[x - n] = True
+            if x >= n and _is_own(owner, x - n, first_line + line):
+                owner[x - n] = first_line + line
                 _by_formula(a, b, s, entry, change, k - first, vector, values.columns)
                 _sign(vector, x, signs)
 
@@ -442,18 +458,17 @@ def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors,
         near: the same for those that have an entry near to a kink.
     """
     h, edges, chords = values.h, values.edges, values.chords
-    done = np.zeros(len(values.line), bool)
+    n, owner = len(values.vectors), np.full(len(values.line), OPEN, np.int32)
 
-    def sign(n_ends: int, owner: Int32s, first_line: int, lines: Lines) -> None:
+    def sign(n_ends: int, first_line: int, lines: Lines) -> None:
         scratch = np.empty(h), np.empty(h), np.empty(h)
-        _sign_each(values, first_line, lines, n_ends, done, owner, *scratch, (kinks, cutoff, above, near))
+        _sign_each(values, first_line, lines, n_ends, owner, *scratch, (kinks, cutoff, above, near))
 
     _locate(values, edges, 0)
     _locate(values, chords, len(edges.ends))
-    for lines, n_ends in ((chords, 2), (edges, 0)):  # an end has the same signs whichever chord writes them
-        owner = np.full(len(done), -1, np.int32)
-        _write_owners(lines, len(values.vectors), done, owner)
-        spread(partial(sign, n_ends, owner, *own) for own in stretches(lines))
+    spread(partial(sign, 2, *own) for own in stretches(chords, 0, n, owner))
+    # an end of chords has the same signs, whichever of them writes these and owns it
+    spread(partial(sign, 0, *own) for own in stretches(edges, len(chords.ends), n, owner))
 
 
 @kernel
