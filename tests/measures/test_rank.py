@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import inscape
@@ -158,6 +160,17 @@ def test_a_list_is_named_by_type_and_where_shared_by_index(x):
     r = inscape.rank([tree, forest, tree], x, n_probes=3, random_state=0)
     names = ["DecisionTreeClassifier [0]", "RandomForestClassifier", "DecisionTreeClassifier [2]"]
     assert sorted(r.order) == sorted(names)
+
+
+def test_pipelines_in_a_list_are_named_by_what_predicts(x):
+    y = np.arange(100) % 2
+    last = [DecisionTreeClassifier(random_state=0), RandomForestClassifier(5, random_state=0)]
+    tree, forest = (make_pipeline(StandardScaler(), step).fit(x, y) for step in last)
+    r = inscape.rank([tree, forest], x, n_probes=3, random_state=0)
+    assert sorted(r.order) == ["DecisionTreeClassifier", "RandomForestClassifier"]
+    twice = inscape.rank([tree, forest, tree], x, n_probes=3, random_state=0)
+    names = ["DecisionTreeClassifier [0]", "DecisionTreeClassifier [2]", "RandomForestClassifier"]
+    assert sorted(twice.order) == names
 
 
 def test_a_wrong_keyword_is_an_error_of_rank(x):

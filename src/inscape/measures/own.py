@@ -102,7 +102,7 @@ def apply(
         n=n,
         method=method,
         settings=_plain(used),
-        provenance=Provenance.of(model, seed),
+        provenance=Provenance.of(model, seed if "random_state" in taken else None),
     )
 
 

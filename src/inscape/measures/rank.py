@@ -269,7 +269,7 @@ def rank(
 
 
 def _named(models: Any) -> dict[str, Model]:
-    """Name -> wrapped model; those of a list by type or file, with their index where that is shared."""
+    """Name -> wrapped model; those of a list by kind or file, with their index where that is shared."""
     if not isinstance(models, Mapping | list | tuple):
         raise ModelError(
             f"expected a dictionary {{name: model, ...}} or a list of models, got {type(models).__name__}"
@@ -282,9 +282,9 @@ def _named(models: Any) -> dict[str, Model]:
             raise ModelError(f"two models have the same name: {', '.join(map(repr, models))}")
         return wrapped
     listed = [wrap(model) for model in models]
-    uses = Counter(model.name for model in listed)
+    uses = Counter(model.kind for model in listed)
     return {
-        model.name if uses[model.name] == 1 else f"{model.name} [{i}]": model
+        model.kind if uses[model.kind] == 1 else f"{model.kind} [{i}]": model
         for i, model in enumerate(listed)
     }
 

@@ -149,6 +149,11 @@ class Model(ABC):
     def __repr__(self) -> str:
         return f"<inscape model {self.name}, {self.structure}>"
 
+    @property
+    def kind(self) -> str:
+        """What it is called in a list of models."""
+        return self.name
+
     # what a subclass provides
 
     @abstractmethod

@@ -248,6 +248,11 @@ class DecidedModel(Model):
         """That of the model."""
         return self.inner.coarse_precision
 
+    @property
+    def kind(self) -> str:
+        """That of the model."""
+        return self.inner.kind
+
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """A time in which nobody changes the model."""

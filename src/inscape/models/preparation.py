@@ -323,6 +323,11 @@ class PreparedModel(Model):
         """The precision of a torch module."""
         return self.inner.torch_dtype  # type: ignore[attr-defined]
 
+    @property
+    def kind(self) -> str:
+        """That of the model."""
+        return self.inner.kind
+
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """A time in which nobody changes the model or what prepares its points."""

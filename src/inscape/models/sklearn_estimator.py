@@ -64,6 +64,11 @@ class SklearnModel(Model):
         self._held: list[Any] | None = None
         self._n_unchanged = 0
 
+    @property
+    def kind(self) -> str:
+        """The class of what predicts, behind the other steps of a pipeline."""
+        return type(unrolled(self.estimator)[1]).__name__
+
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """A time in which the estimator is not fitted again; it may overlap with that of a thread."""
