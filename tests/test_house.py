@@ -361,8 +361,9 @@ def test_arrays_have_one_name_each():
 
 
 QUANTITIES = (
-    "all alike at_once block early edge enough every far few fine finer first large last late least long "
-    "main many more most near nothing once places rest rows same share short small soft together"
+    "all alike at_once block caution cheaply different early edge enough every far few fine finer finest "
+    "first inside large largest last late latest least long longest main many more most near nothing once "
+    "patience places rest rows same share short small smallest soft tail tiny together"
 )
 
 

@@ -58,7 +58,7 @@ def work(asked, seconds=0.0, steps=4):
 
 @pytest.mark.parametrize("asked", [None, True, False])
 def test_nothing_is_shown_where_nobody_watches(capsys, monkeypatch, asked):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.01)
     work(asked, seconds=0.1)
     assert capsys.readouterr() == ("", "")
 
@@ -70,7 +70,7 @@ def test_a_function_is_called():
 
 
 def test_in_a_terminal_long_work_has_a_bar_with_what_is_left(terminal, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.1)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.1)
     work(None, seconds=1.0)
     text = terminal.getvalue()
     assert "counting" in text
@@ -80,7 +80,7 @@ def test_in_a_terminal_long_work_has_a_bar_with_what_is_left(terminal, capsys, m
 
 
 def test_work_that_reports_nothing_yet_is_seen_to_run(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.05)
     with meter(None, "counting"):
         time.sleep(0.4)
     assert "counting" in terminal.getvalue()
@@ -94,21 +94,21 @@ def test_short_work_shows_nothing_unless_asked(terminal):
 
 
 def test_silence_is_silent_however_long(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.01)
     work(False, seconds=0.1)
     assert terminal.getvalue() == ""
 
 
 @pytest.mark.parametrize("asked", [None, True])
 def test_a_notebook_has_a_bar_that_goes_away(notebook, monkeypatch, asked):
-    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.05)
     work(asked, seconds=1.0)
     assert any("counting [" in text and "of 4" in text and "left" in text for text in notebook)
     assert notebook[-1] == ""
 
 
 def test_a_notebook_is_left_alone_when_asked(notebook, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.01)
     work(False, seconds=0.1)
     work(None)
     assert notebook == []
@@ -117,7 +117,7 @@ def test_a_notebook_is_left_alone_when_asked(notebook, monkeypatch):
 @pytest.mark.parametrize("outer", [None, True, False, lambda done, total: None])
 @pytest.mark.parametrize("inner", [None, True])
 def test_a_part_of_other_work_shows_nothing_of_its_own(terminal, monkeypatch, outer, inner):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.01)
     with meter(outer, "all"):
         before = terminal.getvalue().count("counting")
         work(inner, seconds=0.1)
@@ -125,7 +125,7 @@ def test_a_part_of_other_work_shows_nothing_of_its_own(terminal, monkeypatch, ou
 
 
 def test_worker_processes_and_threads_stay_quiet(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.01)
     thread = threading.Thread(target=work, args=(True, 0.1))
     thread.start()
     thread.join()
@@ -135,7 +135,7 @@ def test_worker_processes_and_threads_stay_quiet(terminal, monkeypatch):
 
 
 def test_a_count_in_a_terminal_shows_a_bar_after_two_seconds_of_it(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.05)
 
     def slow(x):
         time.sleep(0.1)
@@ -193,7 +193,7 @@ def test_nothing_is_said_of_compiling_where_silence_was_asked_for(caplog, monkey
 
 
 def test_one_run_of_descent_and_a_step_of_a_monitor_are_seen_to_run(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.001)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.001)
     x = np.linspace(-1.0, 1.0, 5)
     net = inscape.univariate.ShallowNet.random(8, random_state=0)
     inscape.univariate.gradient_descent(net, x, x**2, 0.01, 50_000, tolerance=0.0)
@@ -239,7 +239,7 @@ def test_everything_that_may_last_shows_how_far_it_is_and_is_silent_when_asked(t
     work(progress=lambda done, total: seen.append((done, total)))
     assert seen
     assert all(0 <= done <= total for done, total in seen)
-    monkeypatch.setattr(progress, "PATIENCE", 0.001)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.001)
     work(progress=False)
     assert terminal.getvalue() == ""
     work(progress=True)
@@ -247,7 +247,7 @@ def test_everything_that_may_last_shows_how_far_it_is_and_is_silent_when_asked(t
 
 
 def test_predictions_of_many_points_are_seen_to_run(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.01)
     inscape.wrap(slow_scores).labels(POINTS)
     assert "points" in terminal.getvalue()
 

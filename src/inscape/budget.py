@@ -26,7 +26,7 @@ MOST_EVALUATIONS = 10**11
 ANNOUNCED_ABOVE_EVALUATIONS = 2**22
 """From here on a small network takes seconds or minutes, and a large one hours."""
 LOOKED_AT_AGAIN_UP_TO_BUDGETS = 4.0
-"""What is foreseen to take no more than this many budgets is looked at again before it is stopped: the first
+"""What is foreseen to take no more than this many budgets is estimated again before it is stopped: the first
 second of a busy machine may hold little work."""
 SECOND_LOOK_AFTER_TIMES = 4.0
 """After this many times `TIMED_SECONDS`."""

@@ -130,9 +130,9 @@ class DrawnByClass(_Pictured):
             points: data points x, or (x, y) for points in the colour of their class. Points beside the plane
                 or the segment are drawn where they are nearest to it, small and faint.
         """
-        return finished(self._draw(ax, Look(class_names, colours, legend, points)), title)
+        return finished(self._draw(ax, Style(class_names, colours, legend, points)), title)
 
-    def _draw(self, ax: Any, look: "Look") -> Any:
+    def _draw(self, ax: Any, style: "Style") -> Any:
         raise NotImplementedError
 
 
@@ -147,7 +147,7 @@ def finished(ax: Any, title: str | None, legend: bool = True) -> "DrawnAxes":
 
 
 @dataclass(frozen=True)
-class Look:
+class Style:
     """How classes and points are to be drawn, as the user wants it; see `DrawnByClass.plot`."""
 
     class_names: Names | None = None
@@ -165,10 +165,10 @@ class Look:
             known: the names that the model has for labels 0, 1, ...
             y: the classes of points, numbers or names, (n,).
 
-        >>> classes, points = Look(["cat", "dog"]).classes([0, 1], y=np.array(["dog", "fox"]))
+        >>> classes, points = Style(["cat", "dog"]).classes([0, 1], y=np.array(["dog", "fox"]))
         >>> classes.names, points.tolist()
         ({0: 'cat', 1: 'dog', 2: 'fox'}, [1, 2])
-        >>> Look({"fox": "Fuchs"}).classes([], y=np.array(["dog", "fox"]))[0].names
+        >>> Style({"fox": "Fuchs"}).classes([], y=np.array(["dog", "fox"]))[0].names
         {0: 'dog', 1: 'Fuchs'}
         """
         old = dict(enumerate(known or ()))

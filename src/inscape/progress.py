@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, Self
 
 Meter = Callable[[int, int], None]
 """Called with (units done, units in all)."""
-PATIENCE = 2.0
+SHOWN_AFTER = 2.0
 """Seconds that work lasts before it is shown without having been asked for."""
 
 _is_shown: ContextVar[bool] = ContextVar("_is_shown", default=False)
@@ -44,7 +44,7 @@ def meter(progress: bool | Meter | None, description: str) -> Iterator[Meter]:
         elif is_inner or watched() is None:
             yield _silent
         else:
-            with Bar(description, patience=0.0 if progress else PATIENCE) as bar:
+            with Bar(description, patience=0.0 if progress else SHOWN_AFTER) as bar:
                 yield bar
     finally:
         _is_shown.reset(token)

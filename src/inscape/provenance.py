@@ -22,7 +22,7 @@ class Provenance:
         layout: how points were transposed on their way into the model; None if they were not.
         preprocess: how they were normalised; None if they were not.
         one_by_one: whether the model was given single points, since the rest of a batch matters to it.
-        decision: which output was looked at and which rule made labels of it; None if the model was left to
+        decision: which output decided and which rule made labels of it; None if the model was left to
             its own.
 
     >>> import inscape

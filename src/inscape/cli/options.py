@@ -98,7 +98,7 @@ Output = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|NUMBER[,...]",
-        help="Which of several outputs is looked at; 0,2 is the third column of the first.",
+        help="Which of several outputs decides; 0,2 is the third column of the first.",
     ),
 ]
 Decide = Annotated[

@@ -24,7 +24,7 @@ from inscape.partition.decision.regions import (
     DecisionSegment,
 )
 from inscape.partition.region_files import Exported
-from inscape.pictures import Drawn, DrawnByClass, Look
+from inscape.pictures import Drawn, DrawnByClass, Style
 from inscape.probes import Probe
 from inscape.probes.plane import frame_of, scene_of
 from inscape.probes.segment import as_segment, dots_along
@@ -245,9 +245,9 @@ class Comparison(DrawnByClass, Exported):
         text = f"a: {a}, b: {b}; they {differ}"
         return f"{text}, {self.status.heading}" if self.status.kind in UNCERTAIN else text
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """Where both agree, quietly in the class's colour; where they differ, hatched in both colours."""
-        return _drawn(self, ax, look)
+        return _drawn(self, ax, style)
 
 
 def shares_of(regions: DecisionRegions) -> Floats:
@@ -266,7 +266,7 @@ def shares_of(regions: DecisionRegions) -> Floats:
     return np.asarray(sizes / sizes.sum())
 
 
-def _drawn(comparison: Comparison, ax: Any, look: Look) -> Any:
+def _drawn(comparison: Comparison, ax: Any, style: Style) -> Any:
     """Draw two models on a segment or a plane."""
     from inscape.drawing.pairs import Pairs, draw_pair_faces, draw_pair_image, draw_pair_segment
 
@@ -275,13 +275,13 @@ def _drawn(comparison: Comparison, ax: Any, look: Look) -> Any:
     title, said = comparison._title(), np.unique(comparison.pairs).tolist()
     if isinstance(regions, DecisionSegment):
         edges = np.concatenate([[regions.span[0]], regions.boundaries, [regions.span[1]]])
-        dots, classes = dots_along(as_segment(probe), look, said, comparison.class_names)
+        dots, classes = dots_along(as_segment(probe), style, said, comparison.class_names)
         pairs = Pairs(comparison.pairs, shares, classes)
         return draw_pair_segment(
             edges, regions.labels, pairs=pairs, names=comparison.names, title=title, dots=dots, ax=ax
         )
     frame, domain = frame_of(probe)
-    scene, classes = scene_of(probe, domain, look, said, comparison.class_names)
+    scene, classes = scene_of(probe, domain, style, said, comparison.class_names)
     pairs = Pairs(comparison.pairs, shares, classes)
     if isinstance(regions, DecisionPlane):
         planar = regions.subdivision.planar

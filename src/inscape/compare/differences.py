@@ -80,9 +80,9 @@ def max_difference(pair: Pair, regions: DecisionRegions, scale: str) -> MaxDiffe
     """The largest difference of two models' scores on the probe of their regions.
 
     Both scores of two piecewise-affine networks are affine on each linear region of the pair, so that the
-    difference is largest at a vertex: all of them are looked at, and the maximum is exact. Probabilities bend
-    between the vertices, and of other models nothing is known between samples: then the largest difference
-    that was met is a lower bound.
+    difference is largest at a vertex: the scores are compared at all of them, and the maximum is exact.
+    Probabilities bend between the vertices, and of other models nothing is known between samples: then the
+    largest difference that was met is a lower bound.
     """
     if scale == "own" and (reason := pair.matching.why_not_scores) is not None:
         raise PartitionError(reason, remedy="compare labels, or probabilities by scores='softmax'")

@@ -261,9 +261,9 @@ N_PROBES = 20
 
 
 class Churn:
-    """The share of fixed segments on which a model's label is not that of the last look, nor of the first.
+    """The share of fixed segments on which a model's label is not that of the last call, nor of the first.
 
-    Only the regions of those two looks are kept, no copy of the model.
+    Only the regions of those two are kept, no copy of the model.
 
     Args:
         x: the points between which the segments run, at least two.
@@ -281,9 +281,9 @@ class Churn:
         self._last: list[Any] | None = None
 
     def look(self, model: Model) -> dict[str, float | None]:
-        """The columns of a look: "churn" against the last one and "churn_first", each with its error.
+        """The columns of a call: "churn" against the last one and "churn_first", each with its error.
 
-        They are None at the first look, where there is nothing to compare with.
+        They are None at the first call, where there is nothing to compare with.
         """
         choice = self._request.choose(model, self._probes)
         now = own_regions(model, self._probes, self._request, choice, lambda done, total: None).regions

@@ -151,10 +151,10 @@ def draw_pair_segment(
     """
     ax = axes_or_new(ax, (8.0, 2.6))
     bands = ((0.56, 1.0), (0.0, 0.44))
-    found = region_pairs.tolist()
-    draw_spans(ax, edges, [ink() if pairs.differ(k) else "none" for k in found], 0.455, 0.545)
+    numbers = region_pairs.tolist()
+    draw_spans(ax, edges, [ink() if pairs.differ(k) else "none" for k in numbers], 0.455, 0.545)
     for model, (low, high) in enumerate(bands):
-        draw_spans(ax, edges, [pairs.colour(k, model) for k in found], low, high)
+        draw_spans(ax, edges, [pairs.colour(k, model) for k in numbers], low, high)
         said = pairs.labels[region_pairs, model]
         ax.vlines(
             edges[1:-1][np.diff(said) != 0],

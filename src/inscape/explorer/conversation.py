@@ -22,7 +22,7 @@ Request = dict[str, Any]
 Reply = tuple[dict[str, Any], Arrays]
 N_SEGMENTS = 400
 SEED = 0
-PATIENCE = 0.08
+OTHERS_WAIT = 0.08
 """Seconds of counting before other requests get their turn."""
 MOST_THUMBNAILS = 60
 MOST_POINTS_BESIDE = 1500
@@ -322,7 +322,7 @@ class RunningCount:
             if result.missed_interval is not None:
                 self._missed[k] = max(self._missed[k], result.missed_interval[1])
         seconds = time.perf_counter() - start
-        self._block = int(np.clip(self._block * PATIENCE / max(seconds, 1e-4), 1, 64))
+        self._block = int(np.clip(self._block * OTHERS_WAIT / max(seconds, 1e-4), 1, 64))
         return self._message()
 
     def _message(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from inscape.explorer.data_points import MOST_ROWS, DataPoints
 from inscape.explorer.messages import Sight, coarse_message, margins
 from inscape.models import Model, wrap
 from inscape.partition.decision import decision_regions
-from inscape.pictures import Look, Names
+from inscape.pictures import Names, Style
 from inscape.probes import Patch
 from inscape.progress import Meter
 
@@ -31,7 +31,7 @@ SECONDS_WHILE_DRAGGING = 0.05
 COARSE_PIXELS = (12, 72)
 """Pixels per side of that picture, at least and at most."""
 WARM_UP_FRACTION = 0.02
-"""The fraction of the first plane that is looked at before a page asks."""
+"""The fraction of the first plane that is computed before a page asks."""
 COARSE_SHARE = 0.08
 """How much of the time of the picture that it announces it may take."""
 
@@ -110,7 +110,7 @@ class Exhibit:
 
     @cached_property
     def _classes(self) -> tuple[Any, Ints | None]:
-        return Look(self._class_names).classes(range(self._n_classes()), self._known_classes, self.data.y)
+        return Style(self._class_names).classes(range(self._n_classes()), self._known_classes, self.data.y)
 
     @property
     def row_labels(self) -> Ints | None:
@@ -223,7 +223,7 @@ class Exhibit:
         return message
 
     def warm(self) -> None:
-        """Look at a small window of the first plane: loops are compiled before a page asks for more."""
+        """Compute a small window of the first plane: loops are compiled before a page asks for more."""
         compile_at_once()
         home = self.start.home
         (s0, s1), (t0, t1) = home.bounds

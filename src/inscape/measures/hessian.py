@@ -22,7 +22,7 @@ _FLOAT32_RESIDUAL = 1e-4
 """The residual, relative to the eigenvalue, that products in float32 reach safely."""
 START_ON_SOME_FROM_POINTS, _RESIDUAL_ON_SOME = 1000, 0.1
 """Points from which on the iteration starts on every eighth, and the residual that is enough there."""
-_LONGEST, _BASIS = 60, 2**28
+_MOST_BASIS_VECTORS, _MOST_BASIS_BYTES = 60, 2**28
 """Vectors, and bytes, that the basis of a run in float32 may have."""
 
 
@@ -198,10 +198,10 @@ def dense(hessian: Any, k: int) -> tuple[Floats, Floats]:
 def rough_start(rough: list[Any], k: int, tolerance: float, start: Floats, show: Meter) -> Floats:
     """Approximate eigenvectors (size, k) from products in float32, at half the cost; else `start`.
 
-    Many points are first looked at in part: the Hessian of an eighth of them has similar eigenvectors.
+    Of many points some are taken first: the Hessian of an eighth of them has similar eigenvectors.
     """
     for hessian in rough:
-        most = min(_LONGEST, hessian.size, _BASIS // (8 * hessian.size))
+        most = min(_MOST_BASIS_VECTORS, hessian.size, _MOST_BASIS_BYTES // (8 * hessian.size))
         last = hessian is rough[-1]
         first = start if start.ndim == 1 else start.sum(axis=1)
         approximate = _plain_lanczos(

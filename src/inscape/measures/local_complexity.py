@@ -21,7 +21,7 @@ from inscape.errors import MeasureError, unknown_name
 from inscape.measures.measurement import Measurement, crossed_mean
 from inscape.models import Model, wrap
 from inscape.parallel import working
-from inscape.pictures import Drawn, DrawnByClass, Look
+from inscape.pictures import Drawn, DrawnByClass, Style
 from inscape.probes import Patch
 from inscape.probes.plane import domain_of, scene_of
 from inscape.progress import Meter, meter
@@ -39,7 +39,7 @@ PRECISIONS = ("float64", "float32")
 REMEDY = "give fewer points, a smaller n_noise, or a number of random n_directions"
 MAP_REMEDY = "lower the resolution or n_noise"
 N_NETWORKS_OF_MAP = 8
-"""Perturbed networks of a map, where neighbouring points are looked at together anyway."""
+"""Perturbed networks of a map, where neighbouring points are averaged together anyway."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -92,13 +92,13 @@ class DensityMap(DrawnByClass, Measurement):
     patch: Patch | None = None
     class_names: tuple[str, ...] | None = None
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """The map."""
         from inscape.drawing.measures import draw_density
 
         (s0, s1), (t0, t1) = self.bounds.tolist()
         patch = self.patch or Patch([0.0, 0.0], np.eye(2), ((s0, s1), (t0, t1)), marks=self.marks)
-        scene, classes = scene_of(patch, domain_of(patch), look, (), self.class_names)
+        scene, classes = scene_of(patch, domain_of(patch), style, (), self.class_names)
         title = f"density of kinks, sigma = {self.settings['sigma']:g}"
         return draw_density(self.density, scene, classes=classes, title=title, ax=ax)
 
@@ -145,7 +145,7 @@ def local_complexity(
         model: anything that `inscape.wrap` takes whose structure is piecewise affine.
         x: the points, as for `inscape.sample_probes`.
         sigma: the standard deviation of the noise.
-        n_noise: how many noisy networks; all are looked at in every point.
+        n_noise: how many noisy networks; all are evaluated at every point.
         noise: "bias", or "bias+weights" to add N(0, sigma^2) to every weight of linear maps and convolutions
             too (batch-norm merged in).
         form: "theorem"; "density" for eq. 40, sum_i E |grad z_i| rho_i without the indicator, which is what

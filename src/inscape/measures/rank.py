@@ -195,8 +195,8 @@ def rank(
     by the best method that fits it: exactly where that is possible, else adaptively. What an adaptive count
     missed, by its own estimate, is added to it for the order, and the error of that estimate, the length of
     `missed_interval` above it over 1.96, enters the probability. Each probability
-    (`inscape.measures.measurement.probability_less`) is one look at one neighbouring pair, not corrected
-    for having looked at many.
+    (`inscape.measures.measurement.probability_less`) is that of one neighbouring pair, not
+    corrected for having compared many.
 
     The order is one of simplicity between data points, not of accuracy. Over many networks that fit their
     data, those with fewer regions often had the smaller generalisation gap (Li et al. 2025), so look at

@@ -87,9 +87,9 @@ class Model(ABC):
         labels_are_columns: whether a label is the column of a score, if there are scores.
         fixed_batch: the only batch length that the model takes (some exported files), or None.
         layout: the order of the data's axes, "HWC" or "CHW", if points are transposed on their way in.
-        output: the way to the output that is looked at, if one was chosen.
+        output: the way to the output that decides, if one was chosen.
         preprocess: what is done to points on their way in, as plain JSON for the record; None if nothing is.
-        decision: which output is looked at and which rule turns it into labels, as plain JSON for the record;
+        decision: which output decides and which rule turns it into labels, as plain JSON for the record;
             None if the model was left to its own.
         needs_rule: why the model has no labels without a decision rule, and what to say; None if it has.
         is_random: whether the same points were seen to be predicted differently a second time.
@@ -218,7 +218,7 @@ class Model(ABC):
         return None
 
     def unchanged(self) -> AbstractContextManager[None]:
-        """A time in which nobody changes the model, so that it need not be looked over again and again."""
+        """A time in which nobody changes the model, so that it need not be checked again and again."""
         return nullcontext()
 
     def use_autocast(self) -> None:
@@ -363,7 +363,7 @@ class Model(ABC):
         """What an output is compared with: 1/2 if it is a probability, else 0; call it inside `session()`.
 
         A probability comes out of a final sigmoid. Where it is not known what outputs come out of, those that
-        stay between 0 and 1 wherever one looks, far from the data too, are taken for probabilities, with a
+        stay between 0 and 1 wherever it was tried, far from the data too, are taken for probabilities, with a
         warning.
 
         Args:

@@ -1,4 +1,4 @@
-"""Which of the things that a model returns is looked at, and the model behind a rule that decides by it."""
+"""Which of a model's outputs decides its labels, and the model behind a rule that decides by it."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -110,7 +110,7 @@ def _taken(value: Any, step: OutputStep, name: str) -> Any:
 
 
 def scores_among(returned: Any) -> Any:
-    """What is looked at unless something else was chosen: the `logits` if there are any, as of Hugging Face.
+    """What decides unless something else was chosen: the `logits` if there are any, as of Hugging Face.
 
     >>> scores_among({"logits": 1, "loss": 2}), scores_among((3,)), scores_among(4)
     (1, 3, 4)

@@ -57,7 +57,7 @@ def wrap(
             (n, ...) in the layout that the model takes. It becomes part of the model, so that probes, regions
             and pictures stay in the coordinates of the data. Numbers keep a network exact, and so does a
             torch module that is piecewise affine; behind any other function it is a black box.
-        output: which of several outputs is looked at: a name or a number, of an ONNX file's outputs, or of a
+        output: which of several outputs decides: a name or a number, of an ONNX file's outputs, or of a
             dictionary, tuple or dataclass that a module returns; or a function of what the model returns,
             such as `lambda y: y[:, :, 3, 4]` for a pixel of a segmentation. What is returned alone has the
             number 0. Several steps go into a tuple, where a number behind the first is the column of a tensor

@@ -18,7 +18,7 @@ from inscape.models import Model, wrap
 from inscape.partition.decision import decision_regions
 from inscape.partition.decision.adaptive import typical_evaluations
 from inscape.partition.decision.adaptive.segments import MOST_NUMBERS_IN_BLOCK
-from inscape.partition.decision.exact import CHEAPLY, why_not_exact
+from inscape.partition.decision.exact import QUICKLY_EXACT, why_not_exact
 from inscape.partition.decision.grid.lattice import DEFAULT_RESOLUTION
 from inscape.partition.decision.method import check_method
 from inscape.pictures import Shown
@@ -211,7 +211,7 @@ def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
     if reason is not None:
         return _row(note=f"not possible: {reason}")
     n = len(probes)
-    if model.structure in CHEAPLY:
+    if model.structure in QUICKLY_EXACT:
         few = probes[:TIMED_SEGMENTS]
         return _row(seconds=timed(lambda: decision_regions(model, few, method="exact")) * n / len(few))
     from inscape.partition.linear.exact_cost import segment_cost, stretch
@@ -237,7 +237,7 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     reason = why_not_exact(model, probe.input_shape, 2)
     if reason is not None:
         return _row(note=f"not possible: {reason}")
-    if model.structure in CHEAPLY:
+    if model.structure in QUICKLY_EXACT:
         return _row(seconds=timed(lambda: decision_regions(model, probe, method="exact")))
     from inscape.partition.linear.exact_cost import plane_cost, seconds_per_region
     from inscape.probes.plane import domain_of

@@ -11,7 +11,7 @@ from inscape.drawing.palette import in_order, name_colours
 from inscape.errors import PictureError
 from inscape.files import replacing
 from inscape.partition import decision_regions
-from inscape.pictures import Colours, DrawnByClass, Look, Names
+from inscape.pictures import Colours, DrawnByClass, Names, Style
 from inscape.probes import Probe
 from inscape.probes.source import PointSource
 from inscape.progress import Meter, meter
@@ -49,7 +49,7 @@ def side_by_side(
         legend: whether to draw the legend.
         points: likewise, in all panels.
         progress: None for a bar after two seconds, False for none; a function gets (steps done, in all): a
-            panel is looked at, and drawn.
+            panel is computed, and drawn.
 
     >>> import numpy as np
     >>> from inscape import Segment
@@ -102,7 +102,7 @@ def animate(
         legend: whether to draw the legend, the same in all frames.
         points: likewise.
         progress: None for a bar after two seconds, False for none; a function gets (steps done, in all): a
-            picture is looked at, and drawn.
+            picture is computed, and drawn.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -134,7 +134,7 @@ def animate(
 
 
 def _results(of: Mapping[str, Any] | Sequence[Any], probe: Probe | None, show: Meter) -> dict[str, Any]:
-    """Name -> result, models looked at on the probe; which is half of the work that is shown."""
+    """Name -> result, that of a model computed on the probe; which is half of the work that is shown."""
     named = dict(of) if isinstance(of, Mapping) else {str(i + 1): one for i, one in enumerate(of)}
     if not named:
         raise PictureError("there is nothing to draw: give results, or models and a probe")
@@ -163,7 +163,7 @@ class _Shared:
             if isinstance(result, DrawnByClass):
                 labels = result._drawn_labels.tolist()
                 known = getattr(result, "class_names", None)
-                classes, own = Look(names, colours).classes(labels, known, y)
+                classes, own = Style(names, colours).classes(labels, known, y)
                 given = classes.colours if colours is not None else {}
                 shared |= {classes.names[i]: given.get(i) for i in classes.names}
                 present = labels + ([] if own is None else np.unique(own).tolist())

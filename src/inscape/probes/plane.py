@@ -10,7 +10,7 @@ from inscape.arrays import Bools, Floats
 from inscape.drawing.palette import Classes
 from inscape.drawing.planes.frame import Scene
 from inscape.errors import PartitionError, ProbeError
-from inscape.pictures import Look
+from inscape.pictures import Style
 from inscape.probes.patch import Patch
 from inscape.probes.probe import Probe, nearest
 from inscape.probes.simplex import Simplex
@@ -130,19 +130,19 @@ def frame_of(probe: Probe) -> tuple[Floats, Domain]:
 
 
 def scene_of(
-    probe: Probe, domain: Domain, look: Look, labels: Iterable[int], known: Sequence[str] | None = None
+    probe: Probe, domain: Domain, style: Style, labels: Iterable[int], known: Sequence[str] | None = None
 ) -> tuple[Scene, Classes]:
     """What a picture of a plane shows beside its regions, and the names and colours of classes.
 
     Args:
         probe: the probe.
         domain: its coordinates.
-        look: what the user wants.
+        style: how the user wants classes and points drawn.
         labels: the labels that occur.
         known: the names that the model has for labels 0, 1, ...
     """
-    points, y = (None, None) if look.points is None else points_near(look.points, probe)
-    classes, own = look.classes(labels, known, y)
+    points, y = (None, None) if style.points is None else points_near(style.points, probe)
+    classes, own = style.classes(labels, known, y)
     scene = Scene(domain=domain.corners, marks=domain.marks, images=probe.anchors)
     unit = None
     if isinstance(probe, Patch):

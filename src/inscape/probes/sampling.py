@@ -85,7 +85,7 @@ def draw_probes(
     classes: str,
     random_state: RandomState,
 ) -> "ProbeSample":
-    """The probes of `sample_probes`, each built only when it is looked at."""
+    """The probes of `sample_probes`, each built only when it is used."""
     dim, n = whole_number(dim, "dim", 1, ProbeError), whole_number(n, "n", 1, ProbeError)
     if n > MOST_PROBES:
         raise ProbeError(
@@ -128,7 +128,7 @@ def _typical_length(source: PointSource, seed: int) -> float:
 
 
 class ProbeSample(Sequence[Probe]):
-    """Random probes that are built when they are looked at: any number of them takes hardly any memory.
+    """Random probes that are built when they are used: any number of them takes hardly any memory.
 
     Attributes:
         length: of the random directions; None for hulls.

@@ -11,7 +11,7 @@ from inscape.arrays import Floats
 from inscape.drawing.palette import Classes
 from inscape.drawing.segment_curves import Dots
 from inscape.errors import ProbeError
-from inscape.pictures import Look
+from inscape.pictures import Style
 from inscape.probes.probe import Probe, as_interval, as_point, nearest
 from inscape.probes.source import points_near
 
@@ -99,20 +99,20 @@ def as_segments(probes: Any) -> list[Segment]:
 
 
 def dots_along(
-    segment: Segment, look: Look, labels: Iterable[int], known: Sequence[str] | None = None
+    segment: Segment, style: Style, labels: Iterable[int], known: Sequence[str] | None = None
 ) -> tuple[Dots | None, Classes]:
     """The data points that a picture of a segment shows, and the names and colours of classes.
 
     Args:
         segment: the segment.
-        look: what the user wants.
+        style: how the user wants classes and points drawn.
         labels: the labels that occur.
         known: the names that the model has for labels 0, 1, ...
     """
-    if look.points is None:
-        return None, look.classes(labels, known)[0]
-    points, y = points_near(look.points, segment)
-    classes, own = look.classes(labels, known, y)
+    if style.points is None:
+        return None, style.classes(labels, known)[0]
+    points, y = points_near(style.points, segment)
+    classes, own = style.classes(labels, known, y)
     start, way = segment.start.reshape(-1), (segment.end - segment.start).reshape(1, -1)
     t, is_on = nearest(start, way, points)
     return Dots(t[:, 0], own, is_on), classes

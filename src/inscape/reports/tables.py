@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-LARGEST = float(np.finfo(float).max)
+SORTED_AS_INFINITE = float(np.finfo(float).max)
 """By which what is infinite, or a whole number beyond all floats, is sorted."""
 MOST_ROWS = 500
 """Of one table in the page; the store has all."""
@@ -90,7 +90,7 @@ def _cell(value: Any, form: Callable[[float], str]) -> Cell:
     if not isinstance(known, int | float):
         return Cell(shown(value), None)
     text = form(known) if isinstance(known, float) and math.isfinite(known) else shown(value)
-    return Cell(text, float(max(-LARGEST, min(known, LARGEST))))
+    return Cell(text, float(max(-SORTED_AS_INFINITE, min(known, SORTED_AS_INFINITE))))
 
 
 def columns_of(frame: "pd.DataFrame", names: Sequence[str]) -> dict[str, list[Any]]:

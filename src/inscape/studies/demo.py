@@ -2,7 +2,7 @@
 
 How the families were chosen: by what is varied, and judged by how far their gaps spread, not by their
 correlation; correlations had been seen when `SPREAD_ABOVE` was fixed. Six families of
-`inscape.training.fitting` were looked at: networks by learning rate and batch size, networks by the number
+`inscape.training.fitting` were compared: networks by learning rate and batch size, networks by the number
 of training images, trees, forests, nearest neighbours and support vector machines. The last two are left
 out, since counting their regions takes longer than all the rest. Gaps spread if their standard deviation is
 at least `SPREAD_ABOVE` times the sampling error of one gap; where they do not, no correlation is read,

@@ -23,12 +23,12 @@ from inscape.parallel import n_cores, working
 T = TypeVar("T")
 
 POLL = 0.5
-"""Seconds between looks at what has been finished."""
+"""Seconds between checks of what has been finished."""
 
 TIMEOUT = 20.0
 """Seconds to wait for the scheduler of a cluster."""
 
-PATIENCE = 30.0
+SAID_AFTER = 30.0
 """Seconds without any worker on a cluster after which that is said; then after twice as many, and so on."""
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx")
@@ -268,7 +268,7 @@ class _Cluster:
         self._met()
 
     def _met(self) -> None:
-        self._since, self._say_after = time.monotonic(), PATIENCE
+        self._since, self._say_after = time.monotonic(), SAID_AFTER
 
     def width(self) -> int:
         """Twice the threads of all workers, at least two; asked for every half second."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEASE = 30.0
-_LATEST = 250_000_000_000.0
+_LAST_MOMENT = 250_000_000_000.0
 """Seconds since 1970, before the year 9999: the latest moment that has a date."""
 APPLICATION_ID = 0x696E7363  # "insc", which marks the file as ours
 SCHEMA = 1
@@ -383,7 +383,7 @@ def _number(value: Any) -> float:
 
 
 def _moment(value: Any) -> float:
-    if _number(value) > _LATEST:
+    if _number(value) > _LAST_MOMENT:
         raise _DamagedError(f"{_short(value)} is no time")
     return float(value)
 

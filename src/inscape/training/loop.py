@@ -27,7 +27,7 @@ class StepMonitor(Protocol):
     """What measures while training, such as `inscape.Monitor`; it decides itself at which steps."""
 
     def step(self, model: Any, step: int) -> Any:
-        """Look at the model after a number of steps."""
+        """Measure the model after a number of steps."""
 
 
 @renamed(seed="random_state")

@@ -213,7 +213,7 @@ def _layers_of_mlp(module: nn.Module) -> tuple[nn.Sequential, list[nn.Linear]] |
 
 
 class _Program:
-    """A plain MLP in its compiled program, what the optimiser remembers of it, and who looks at it."""
+    """A plain MLP in its compiled program, what the optimiser remembers of it, and who measures it."""
 
     def __init__(self, module: nn.Module, recipe: Recipe, monitor: StepMonitor | None) -> None:
         from inscape.training.descent_kernels import Optimiser
@@ -275,7 +275,7 @@ class _Program:
         return losses
 
     def until_look(self, step: int, most: int) -> int:
-        """How many steps from here until the monitor wants to look, or `most`."""
+        """How many steps from here until the monitor measures next, or `most`."""
         return next((i for i in range(1, most) if self._is_due(step + i)), most)
 
     def look(self, step: int) -> None:

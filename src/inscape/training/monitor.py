@@ -47,8 +47,8 @@ class Monitor(Drawn):
             further setting "n_points" measures at the first few of the drawn points only. By default `CHEAP`:
             local complexity and total variation, both of the same two noisy networks at 10 points; and
             accuracy and margin if classes are known. One measure more than there: "churn", the share of
-            `n_probes` (20) segments between the points on which the label is not that of the last look, and
-            as "churn_first" not that of the first.
+            `n_probes` (20) segments between the points on which the label is not that of the step measured
+            before, and as "churn_first" not that of the first.
         every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...; or a
             function of the step that says whether to measure.
         n_points: how many points are drawn; None for all.
@@ -195,7 +195,7 @@ def _error_of(measure: str) -> str:
 
 
 def _without_churn(measures: Measures) -> tuple[Measures, dict[str, Any] | None]:
-    """The measures without churn, which a single look has not; its settings, None if it is not wanted."""
+    """The measures without churn, which a single step has not; its settings, None if it is not wanted."""
     if isinstance(measures, Mapping):
         rest = {name: settings for name, settings in measures.items() if name != NAME}
         settings = measures.get(NAME)

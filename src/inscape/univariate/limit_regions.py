@@ -132,11 +132,11 @@ def limit_regions(
     active = (support[:, None] * net.w + net.b > 0) & ~kinks
     kept = (active | kinks).any(axis=0) & (net.v != 0)
     states = np.concatenate([active, kinks, net.v[None] > 0])[:, kept].T
-    found, member = np.unique(states, axis=0, return_inverse=True)
-    sets, kinked = found[:, : len(support)], found[:, len(support) : -1]
+    distinct, member = np.unique(states, axis=0, return_inverse=True)
+    sets, kinked = distinct[:, : len(support)], distinct[:, len(support) : -1]
     p, q, is_fraction = _sums(sets, kinked, support, pull)
     norms = np.hypot(p, q)
-    reached = np.where(found[:, -1:], 1.0, -1.0) * (np.outer(p, support) + q[:, None])
+    reached = np.where(distinct[:, -1:], 1.0, -1.0) * (np.outer(p, support) + q[:, None])
     slack = _ROUNDING * norms[:, None]
     is_consistent = is_fraction & (kinked | np.where(sets, reached > -slack, reached < slack)).all(axis=1)
     stays = (norms >= _KEPT_FROM) & is_consistent

@@ -90,7 +90,7 @@ def test_runs_of_several_lengths_are_summarised(tmp_path):
     done = summarise(frame, tmp_path)
     curves = done.tables["Curves"]
     assert curves.groupby("he_scale")["runs"].agg(["size", "max"]).to_numpy().tolist() == [[5, 2], [3, 1]]
-    assert "14 of 14 looks at 3 runs" in done.findings["bound"].evidence
+    assert "14 of 14 measurements of 3 runs" in done.findings["bound"].evidence
 
 
 def test_a_plateau_below_one_is_a_fit():
@@ -103,7 +103,7 @@ def test_a_fit_at_the_last_look_says_nothing():
     found = findings(prepared(frame_of(False, fit_at=4)))
     changes = ("drop", "robust", "masked", "variation", "loss", "breaks", "constant", "rank")
     assert {found[k].holds for k in changes} == {None}
-    assert "no run has a look after the fit" in found["drop"].evidence
+    assert "no run was measured after the fit" in found["drop"].evidence
 
 
 def test_short_runs_cannot_deny_a_late_change():

@@ -24,7 +24,7 @@ RASTER_LIMIT = 20_000
 """Files with lines and polygons (PDF, SVG) hold an image instead above this many faces or edges."""
 _CHUNK = 10_000
 _LEVELS = 256
-_TAIL = 0.005
+_AREA_OFF_SCALE = 0.005
 """The fraction of the area whose values may lie beyond either end of the colour bar."""
 
 
@@ -121,7 +121,9 @@ def _range(values: Floats, faces: PackedPolygons) -> tuple[float, float]:
     if not len(order):
         return 0.0, 1.0
     running = np.cumsum(areas[order])
-    ends = np.searchsorted(running, np.array([_TAIL, 1 - _TAIL]) * running[-1]).clip(max=len(order) - 1)
+    ends = np.searchsorted(running, np.array([_AREA_OFF_SCALE, 1 - _AREA_OFF_SCALE]) * running[-1]).clip(
+        max=len(order) - 1
+    )
     low, high = values[order[ends]]
     return float(low), float(high)
 

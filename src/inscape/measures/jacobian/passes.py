@@ -68,7 +68,7 @@ class Block:
 
 
 class Consumer(ABC):
-    """A measure that looks at every block once."""
+    """A measure that sees every block once."""
 
     draws: Draws
     wants_spectra: bool = False
@@ -127,7 +127,7 @@ AUTO_DIRECTIONS = 8
 """Random directions for each perturbed network: 32 of these see 256 different ones."""
 POINTS_AT_ONCE = 256
 JOIN_DRAWS_FROM = 4
-"""Perturbed networks from which on it pays to look at a point in all of them at once."""
+"""Perturbed networks from which on it pays to evaluate a point in all of them at once."""
 DRAWS_AT_ONCE = 16
 
 
@@ -137,7 +137,7 @@ class JacobianRequest:
 
     Attributes:
         measure: its name in errors.
-        consumer: what looks at every block.
+        consumer: what sees every block.
         result: of what the consumer saw, given the graph, the model and how the pass computed.
         settings: how the pass is to compute; None for a measure that goes along with any.
     """
@@ -275,7 +275,7 @@ class Engine:
         return block
 
     def works_on_groups(self, draws: Draws, group: Sequence[Consumer]) -> bool:
-        """Whether to look at each point in all perturbed networks at once."""
+        """Whether to evaluate each point in all perturbed networks at once."""
         many = self.chain is not None and self.chain.has_many_coordinates and draws.n >= JOIN_DRAWS_FROM
         return many and draws.kind == "bias" and not any(c.wants_spectra for c in group)
 

@@ -37,7 +37,7 @@ from inscape.models.graph import affine, sorting
 from inscape.models.graph.network import Foreign, Jumps, NotPiecewiseAffine, NotSupportedYet
 from inscape.models.graph.piecewise import Clip, Leaky, MaxOver
 
-LARGEST = float(np.finfo(np.float32).max)
+NO_BOUND = float(np.finfo(np.float32).max)
 """What old files have where there is no bound."""
 
 
@@ -65,8 +65,8 @@ def _prelu(step: Step) -> FileValue:
 
 def _clip(step: Step) -> FileValue:
     low, high = step.constant(1, "min"), step.constant(2, "max")
-    a = -math.inf if low is None or low.item() <= -LARGEST else float(low.item())
-    b = math.inf if high is None or high.item() >= LARGEST else float(high.item())
+    a = -math.inf if low is None or low.item() <= -NO_BOUND else float(low.item())
+    b = math.inf if high is None or high.item() >= NO_BOUND else float(high.item())
     return applied(step, Clip(a, b), step.live())
 
 

@@ -125,7 +125,7 @@ class TreeEnsemble:
     k leaves that it reaches, added in the order of the trees) / vote.divisor, all in float64.
 
     Attributes:
-        feature: (n,) the coordinate that a node looks at; -1 - j at a leaf of tree j.
+        feature: (n,) the coordinate that a node compares; -1 - j at a leaf of tree j.
         child: (n,) the left child of a node; the row of `value` at a leaf.
         last_left: (n,) the last float64 number that `predict` sends to the left (see `last_on_left`).
         threshold: (n,) the stored threshold in the units of u, for arithmetic without rounding.

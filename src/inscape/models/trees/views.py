@@ -152,7 +152,7 @@ def last_on_left(
 
     Args:
         threshold: theta of each node, (n,), in scaled units; infinite ones stay as they are.
-        feature: the feature f that each node looks at, (n,).
+        feature: the feature f that each node compares, (n,).
         scaling: what happens to the features before the trees see them.
         single: whether the trees see float32.
         strict: whether a node asks for less than its threshold, (n,) or for all.

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from inscape.errors import InscapeError, OutOfRangeError, PartitionError, unknown_name, warn
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_seconds
-from inscape.partition.decision.exact import CHEAPLY, why_not_exact
+from inscape.partition.decision.exact import QUICKLY_EXACT, why_not_exact
 from inscape.partition.decision.grid.lattice import CONNECTIVITIES
 from inscape.partition.linear.regions import PRECISIONS
 from inscape.probes import Patch, Probe
@@ -163,8 +163,8 @@ def _best(model: Model, probes: Sequence[Probe]) -> Choice:
         reason = why_not_exact(model, probes[0].input_shape, dim)
         if reason is not None:
             return _sampled(some, reason)
-        if model.structure in CHEAPLY:
-            return Choice("exact", CHEAPLY[model.structure])
+        if model.structure in QUICKLY_EXACT:
+            return Choice("exact", QUICKLY_EXACT[model.structure])
         return _if_affordable(model, probes, dim)
     except OutOfRangeError:
         raise

@@ -16,7 +16,7 @@ from inscape.arrays import Array, Bools, Floats, Int32s, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.partition.region_files import Exported, lines_feature, polygon_feature, well_known_text
-from inscape.pictures import DrawnByClass, Look
+from inscape.pictures import DrawnByClass, Style
 from inscape.probes import Probe
 from inscape.probes.plane import Domain, domain_of, frame_of, scene_of
 from inscape.probes.segment import as_segment, dots_along
@@ -239,7 +239,7 @@ class DecisionSegment(DecisionRegions):
             return sample_top_scores(model, self.probe, self.boundaries)
         return self.top
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """The labels along t, and the two highest scores where the model has scores.
 
         Scores of an exact or adaptive result are evaluated now, at 400 even steps; if the model has changed
@@ -249,7 +249,7 @@ class DecisionSegment(DecisionRegions):
 
         top = self._top_scores()
         known = self.labels if top is None else np.concatenate([self.labels, top.labels.ravel()])
-        dots, classes = dots_along(as_segment(self.probe), look, np.unique(known), self.class_names)
+        dots, classes = dots_along(as_segment(self.probe), style, np.unique(known), self.class_names)
         return draw_segment(
             self.boundaries,
             self.labels,
@@ -298,9 +298,9 @@ class DecisionGrid(DecisionRegions):
         grid[tuple(self.coordinates.T)] = self.sample_regions
         return grid
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """The filled regions, the spanning points (images shown as images) and a class legend."""
-        return _draw_image(self, ax, look)
+        return _draw_image(self, ax, style)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -386,13 +386,13 @@ class DecisionPlane(DecisionRegions):
         faces = locate(self.subdivision.planar, np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
         return np.where(faces >= 0, self.face_regions[faces], -1)
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """The regions filled by class, over the linear regions of a network, and the spanning points."""
         from inscape.drawing.planes.polygons import draw_decision_faces
 
         planar = self.subdivision.planar
         drawn = (self._sides[:, 0] != self._sides[:, 1]) | (self.trees is None)
-        scene, classes = scene_of(self.probe, self.domain, look, self.labels, self.class_names)
+        scene, classes = scene_of(self.probe, self.domain, style, self.labels, self.class_names)
         return draw_decision_faces(
             planar.xy,
             planar.corners,
@@ -532,17 +532,17 @@ class DecisionMesh(DecisionRegions):
         paint(self.cells, x, self.sample_labels, self.sample_regions, self.sample_margins, image)
         return image
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """The filled regions, the spanning points (images shown as images) and a class legend."""
-        return _draw_image(self, ax, look)
+        return _draw_image(self, ax, style)
 
 
-def _draw_image(regions: DecisionGrid | DecisionMesh, ax: Any, look: Look) -> Any:
+def _draw_image(regions: DecisionGrid | DecisionMesh, ax: Any, style: Style) -> Any:
     from inscape.drawing.planes.labelled_grid import draw_plane
 
     check_plane(regions.probe)
     frame, domain = frame_of(regions.probe)
-    scene, classes = scene_of(regions.probe, domain, look, regions.labels, regions.class_names)
+    scene, classes = scene_of(regions.probe, domain, style, regions.labels, regions.class_names)
     return draw_plane(
         regions.image(),
         regions.labels,

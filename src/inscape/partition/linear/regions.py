@@ -15,7 +15,7 @@ import numpy.typing as npt
 from inscape.arrays import ActivationPatterns, Bools, Floats, Hashes, Int32s, Ints
 from inscape.errors import PartitionError
 from inscape.partition.region_files import Exported, polygon_feature, well_known_text
-from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
+from inscape.pictures import Colours, DrawnByClass, Names, Style, finished
 from inscape.probes import Probe, Segment
 from inscape.probes.plane import Domain, domain_of, scene_of
 from inscape.probes.segment import dots_along
@@ -127,14 +127,14 @@ class LinearSegment(DrawnByClass, Exported):
         low, high = self.probe.span
         return np.concatenate([[low], self.knots, [high]])
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """The scores along t with their knots."""
         from inscape.drawing.segment_curves import draw_pieces
 
         edges = self._edges()
         rises = self.slopes * np.diff(edges)[:, None]
         scores = np.concatenate([self.start_scores, self.start_scores + np.cumsum(rises, axis=0)])
-        dots, classes = dots_along(self.probe, look, self._drawn_labels.tolist(), self.class_names)
+        dots, classes = dots_along(self.probe, style, self._drawn_labels.tolist(), self.class_names)
         title = f"{self.n_regions:,} linear piece{'' if self.n_regions == 1 else 's'}"
         return draw_pieces(edges, scores, classes=classes, title=title, dots=dots, ax=ax)
 
@@ -370,8 +370,8 @@ class LinearPlane(DrawnByClass, Exported):
 
         values, kind = self._colours(colour)
         planar = self.subdivision.planar
-        look = Look(class_names, colours, legend, points)
-        scene, classes = scene_of(self.probe, self.domain, look, (), self.class_names)
+        style = Style(class_names, colours, legend, points)
+        scene, classes = scene_of(self.probe, self.domain, style, (), self.class_names)
         ax = draw_faces(
             planar.xy,
             planar.corners,

@@ -11,7 +11,7 @@ from inscape.correlation.coefficients import N_RESAMPLES, Correlation, bootstrap
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import NO_VARIATION, Chart, Finding, Summary, Verdict, all_of, judge
 from inscape.studies.local_complexity.training_curves import (
-    NetworkLook,
+    NetworkMeasurement,
     RankThreshold,
     band,
     changed,
@@ -39,7 +39,7 @@ PUBLISHED_RANKS = {2: (97, 74), 3: (94, 34), 4: (91, 6)}
 """Layer -> its rank at the start and at the end of the authors' figure, after 500,000 steps."""
 DROP_FROM_STEP, DROP_UP_TO_STEP = 20_000, 200_000
 """Between these steps the published drop comes: a run that ends before the second cannot deny it."""
-FALL, MOVES = 0.25, 0.1
+LEAST_FALL, LEAST_MOVE_OF_RANK = 0.25, 0.1
 """A drop is a fall by this fraction or more; a rank that moves by less has nothing to go with."""
 LEAST_FALL_BY_LAYER = 0.01
 """The fraction of its rank that a layer must lose more than the one before, to fall the more."""
@@ -100,7 +100,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     test = gaussian_pair(1000, cross, rng)
     net = mlp(D_IN, (c["width"],) * DEPTH, D_OUT, random_state=c["seed"])
     points = test[0][: c["n_points"]]
-    look = NetworkLook(
+    measured = NetworkMeasurement(
         x=points,
         sigma=SIGMA,
         n_noise=c["n_noise"],
@@ -108,7 +108,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
         rank_points=len(points),
         also=(_Error(*test),),
     )
-    return watch(net, _Fresh(cross, rng), test, c, look, {}, checkpoint_of(c))
+    return watch(net, _Fresh(cross, rng), test, c, measured, {}, checkpoint_of(c))
 
 
 class _Fresh:
@@ -152,7 +152,7 @@ class _Error:
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
-    """Pearson's coefficient of LC and the local rank of each layer, over all looks at all runs."""
+    """Pearson's coefficient of LC and the local rank of each layer, over all measurements of all runs."""
     pairs = [(t, k) for t in THRESHOLDS for k in LAYERS]
     by_pair = {pair: layer_correlation(frame, *pair) for pair in pairs}
     means = {pair: mean_curve_correlation(longest(frame), *pair) for pair in pairs}
@@ -167,7 +167,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         figures={
             "rank.png": f"Local complexity, local rank per layer and error over training: {runs} "
             "(Fig. 2, 7).",
-            "scatter.png": "Local rank against local complexity, every look at every run.",
+            "scatter.png": "Local rank against local complexity, every measurement of every run.",
         },
         notes=_notes(frame),
         charts=_charts(frame, curves),
@@ -177,11 +177,11 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "Curves": curves.round(4),
         },
         limits=(
-            "The coefficient depends on which steps are looked at: ours are logarithmic, the paper's "
-            "are not told.",
+            "The coefficient depends on the steps at which networks are measured: ours are logarithmic, the "
+            "paper's are not told.",
             "It depends on the threshold of the rank; findings are about that of the published code, "
             "three others are in the table.",
-            "Looks at one run are not independent; intervals resample whole runs.",
+            "Measurements of one run are not independent; intervals resample whole runs.",
         ),
     )
 
@@ -201,7 +201,7 @@ def _correlations(pooled: Mapping[Any, Correlation], means: Mapping[Any, Correla
                 "pooled_low": c.interval[0],
                 "pooled_high": c.interval[1],
                 "published": PUBLISHED_CORRELATIONS.get(k),
-                "looks": c.n,
+                "measurements": c.n,
             }
             for (t, k), c in pooled.items()
         ]
@@ -224,7 +224,7 @@ def _ranks(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def layer_correlation(frame: "pd.DataFrame", threshold: RankThreshold, layer: int) -> Correlation:
-    """Pearson's coefficient over all looks at all runs, resampled by runs; NaN where the rank is constant."""
+    """Pearson's coefficient over all measurements, resampled by runs; NaN where the rank is constant."""
     lc, rank = (np.concatenate([np.array(v) for v in frame[c]]) for c in ("lc", f"{threshold.name}_{layer}"))
     runs = np.repeat(np.arange(len(frame)), [len(v) for v in frame["lc"]])
     return correlation(lc, rank, clusters=runs)
@@ -259,14 +259,14 @@ def _agrees(frame: "pd.DataFrame", layer: int, of_means: Correlation, pooled: Co
     moves = float(np.ptp(rank) / rank.max()) if rank.max() else 0.0
     words = f"; the mean rank moves from {rank[0]:.1f} to {rank[-1]:.1f}"
     verdict = judge(of_means.interval, published=PUBLISHED_CORRELATIONS[layer])
-    if moves < MOVES:
-        words += f", by less than {MOVES:.0%}"
+    if moves < LEAST_MOVE_OF_RANK:
+        words += f", by less than {LEAST_MOVE_OF_RANK:.0%}"
         verdict = Verdict(holds=None, unsaid=NO_VARIATION)
     return Finding(
         holds=verdict.holds,
         unsaid=verdict.unsaid,
         evidence=f"r = {_number(of_means)} of the means over {of_means.n} run{'s' * (of_means.n > 1)}, "
-        f"{_number(pooled)} over all {pooled.n} looks; threshold {AUTHORS_THRESHOLD.eps:g}{words}",
+        f"{_number(pooled)} over all {pooled.n} measurements; threshold {AUTHORS_THRESHOLD.eps:g}{words}",
         value=None if np.isnan(of_means.value) else of_means.value,
         interval=of_means.interval if known else None,
         published=f"r = {PUBLISHED_CORRELATIONS[layer]}",
@@ -281,7 +281,7 @@ def _number(c: Correlation) -> str:
 
 
 def late_change(steps: Sequence[float], values: Sequence[float]) -> float:
-    """From the last look before a tenth of the steps to the last: a fraction of the former.
+    """From the last measurement before a tenth of the steps to the last: a fraction of the former.
 
     >>> late_change([0, 10, 100, 1000], [3.0, 2.0, 4.0, 1.0])
     -0.75
@@ -291,14 +291,14 @@ def late_change(steps: Sequence[float], values: Sequence[float]) -> float:
 
 
 def _both_fall(frame: "pd.DataFrame") -> Finding:
-    """Whether LC and the rank of the deepest layer fell by `FALL`, by the rule for changes within runs."""
+    """Whether LC and the rank of the deepest layer fell by `LEAST_FALL`, by the rule for changes in runs."""
     deepest = f"{AUTHORS_THRESHOLD.name}_{DEPTH}"
     falls = {
         name: [-late_change(r["step"], r[name]) for _, r in frame.iterrows()] for name in ("lc", deepest)
     }
     (lc, interval), (rank, _) = (mean_of(np.negative(v)) for v in falls.values())
     n_steps = min(steps[-1] for steps in frame["step"])
-    verdicts = [changed(v, FALL, long_enough=n_steps >= DROP_UP_TO_STEP) for v in falls.values()]
+    verdicts = [changed(v, LEAST_FALL, long_enough=n_steps >= DROP_UP_TO_STEP) for v in falls.values()]
     holds = all_of(Verdict(holds=v) for v in verdicts).holds
     short = (
         ""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Curves = dict[str, list[float]]
 FIRST_STEP_LOOKED_AT = 10
-"""The first step after step 0 that is looked at."""
+"""The first step after step 0 at which networks are measured."""
 RANK_POINTS = 30
 """At how many points the local rank is taken, where nothing else is said: it needs a whole Jacobian each."""
 
@@ -74,7 +74,7 @@ class RankThreshold:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NetworkLook:
+class NetworkMeasurement:
     """Local complexity, not-good units, total variation and local rank, layer by layer, as columns.
 
     Attributes:
@@ -84,7 +84,7 @@ class NetworkLook:
         variations: of what total variation is taken, besides the scores: "tv_probabilities" and so on.
         thresholds: of the local rank, one each.
         rank_points: at how many of the points the local rank is taken.
-        also: what else is looked at.
+        also: what else is measured.
     """
 
     x: Array
@@ -132,16 +132,16 @@ def watch(
     train: "tuple[Points, Array] | Draw",
     test: tuple[Points, Array],
     c: Configuration,
-    look: NetworkLook,
+    measured: NetworkMeasurement,
     measures: Mapping[str, Mapping[str, Any]],
     checkpoint: "Checkpoint | None" = None,
 ) -> Curves:
-    """Train as the configuration says; "step", the measures on test points and the look, each as a list.
+    """Train as the configuration says; "step", the measures on test points and `measured`, as lists.
 
     The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
     "weight_decay", "decay_biases", "seed", and for classes "loss". What draws points is asked for fresh ones
-    at every step. A run that was killed goes on from its checkpoint, if it is given one: then what the look
-    itself remembers of earlier ones is gone.
+    at every step. A run that was killed goes on from its checkpoint, if it is given one: then what
+    `measured` itself remembers of earlier steps is gone.
     """
     from inscape.training.many import train_many, train_on_fresh
     from inscape.training.monitor import Monitor
@@ -153,7 +153,7 @@ def watch(
         epochs = max(1, n_steps // per_epoch)
         n_steps = epochs * per_epoch
     due = set(log_steps(n_steps, c["n_times"])).__contains__
-    monitor = Monitor(*test, measures=measures, every=due, n_points=None, also=look)
+    monitor = Monitor(*test, measures=measures, every=due, n_points=None, also=measured)
     recipe = Recipe(
         c["learning_rate"],
         c["batch_size"],
@@ -204,7 +204,7 @@ def changed(changes: npt.ArrayLike, least: float, *, long_enough: bool) -> bool 
 
 
 def longest(runs: "pd.DataFrame") -> "pd.DataFrame":
-    """The runs that were looked at at the same steps as the longest: only those have a mean at each step."""
+    """The runs that were measured at the same steps as the longest: only those have a mean at each step."""
     steps = max(runs["step"], key=lambda steps: (steps[-1], len(steps)))
     return runs[[list(s) == list(steps) for s in runs["step"]]]
 
@@ -274,8 +274,8 @@ def curve_chart(
 def coefficients(frame: "pd.DataFrame", x: str, y: str, start: str, *, changes: bool = False) -> list[float]:
     """Spearman's coefficient of two columns within each run, from the run's index `start` on.
 
-    Of their changes from look to look, if so asked: two columns that only drift, each at its own time,
-    have a high coefficient, but their changes do not.
+    Of their changes from one measurement to the next, if so asked: two columns that only drift, each at its
+    own time, have a high coefficient, but their changes do not.
     """
     from scipy.stats import spearmanr
 

@@ -18,7 +18,7 @@ from inscape.errors import MissingExtraError, StudyError, unknown_name
 from inscape.reports.findings import Finding, Summary, judge
 from inscape.seeding import RandomState, as_generator
 from inscape.studies.local_complexity.training_curves import (
-    NetworkLook,
+    NetworkMeasurement,
     band,
     curve_chart,
     image_split,
@@ -89,8 +89,10 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     split = image_split(c)
     net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, random_state=c["seed"])
     keep = _Weights(split.train)
-    look = NetworkLook(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"], also=(keep,))
-    columns: dict[str, Any] = dict(watch(net, split.train, split.test, c, look, {"accuracy": {}}))
+    measured = NetworkMeasurement(
+        x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"], also=(keep,)
+    )
+    columns: dict[str, Any] = dict(watch(net, split.train, split.test, c, measured, {"accuracy": {}}))
     fit = next((i for i, a in enumerate(columns["train_accuracy"]) if a >= FITTED_FROM), 0)
     columns["fit"] = fit
     for when, i in (("before", fit), ("after", -1)):
@@ -103,7 +105,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 
 
 class _Weights:
-    """Keeps the weights of both layers at every look, and says how the first cluster."""
+    """Keeps the weights of both layers whenever it is called, and says how the first cluster."""
 
     def __init__(self, train: tuple[Points, Array]) -> None:
         self._train = train

@@ -10,7 +10,7 @@ from inscape.correlation.coefficients import KINDS, N_RESAMPLES, Correlation, bo
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Chart, Finding, Summary, judge
 from inscape.studies.local_complexity.training_curves import (
-    NetworkLook,
+    NetworkMeasurement,
     band,
     curve_chart,
     image_split,
@@ -99,8 +99,8 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 
     split = image_split(c)
     net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, random_state=c["replicate_seed"])
-    look = NetworkLook(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"])
-    return watch(net, split.train, split.test, c, look, {"accuracy": {}}, checkpoint_of(c))
+    measured = NetworkMeasurement(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"])
+    return watch(net, split.train, split.test, c, measured, {"accuracy": {}}, checkpoint_of(c))
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:

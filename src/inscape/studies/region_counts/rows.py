@@ -132,7 +132,7 @@ class Watch:
         return step in self._epochs
 
     def step(self, module: Any, step: int) -> None:
-        """Look at the network if it is due."""
+        """Measure the network if it is due."""
         if not self.due(step):
             return
         from inscape.measures.accuracy import correct

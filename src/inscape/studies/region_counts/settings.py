@@ -48,7 +48,7 @@ FOLDER_EPOCHS = 50
 FOLDER_SIDE = 224
 """How long networks were trained on ImageNet, and pixels each way there."""
 EPOCHS_SEEN = (0, 10, 20, 50)
-"""When a network is looked at while it is trained, besides the end."""
+"""When a network is measured while it is trained, besides the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class Training:
         rates, sizes, decays, seeds: the grid of Table 1.
         more: part of the study -> what is crossed there, name -> values; one seed unless it has replicates.
         fixed: settings of every network.
-        seen: epochs after which networks of the sweep are looked at, besides the last; if none, at the end
+        seen: epochs after which networks of the sweep are measured, besides the last; if none, at the end
             alone.
         counts: what is counted.
     """
@@ -249,7 +249,7 @@ MEDIUM_NET = Training(
 )
 """The 27 settings of Table 1 on a twentieth of the images, with batches a sixteenth as large: about as many
 steps in an epoch as published. Networks of an eighth of the width, for hours on one machine without a GPU.
-They are not looked at while they train, which would take a fifth of the time. The corner that is the last to
+They are not measured while they train, which would take a fifth of the time. The corner that is the last to
 fit its data is trained first, so that one sees at once whether it does; then what is farthest from it."""
 MEDIUM_NETS = ("resnet18", "senet18", "vgg19")
 TREE_COUNTS = Counts(grids=(200,), planes=(), dims={2: 30}, spans=())

@@ -55,7 +55,7 @@ TITLES = {
 LIMITS = (
     "A correlation over settings of training says that both numbers answer to the same settings. It does not "
     "say that fewer regions cause a smaller gap, nor does it rank two models of the same settings.",
-    "The count looks at lines between test points. Most of such a line is far from any data, and what the "
+    "The count is taken on lines between test points. Most of such a line is far from any data, and what the "
     "model does there may be of no consequence.",
     "The gap of models that all fit their training data is their test error: the count predicts test error "
     "there, and was itself taken between test points.",

@@ -237,12 +237,12 @@ def least_norm(
     differ, and KKT conditions that are not met.
     """
     margins, frobenius = labels * output_of(net, points), np.sqrt(net.squares)
-    looks = bool(abs(margins.min() - 1) <= 1e-6 and np.ptp(frobenius) <= 1e-6 * frobenius.max())
+    may_be = bool(abs(margins.min() - 1) <= 1e-6 and np.ptp(frobenius) <= 1e-6 * frobenius.max())
     is_kkt = bool(margin_kkt(net, points, labels).residual <= KKT_TOLERANCE)
     return {
         "no biases": not any(c.any() for c in net.offsets),
         "a KKT point of the margin problem": is_kkt,
-        "a global optimum of the margin problem": is_optimum and looks and is_kkt,
+        "a global optimum of the margin problem": is_optimum and may_be and is_kkt,
         "a point with |x| <= 1": bool((np.linalg.norm(points, axis=1) <= 1 + 1e-12).any()),
         "the reference has margins of at least 1": bool(
             (labels * output_of(other, points)).min() >= 1 - 1e-9

@@ -176,14 +176,14 @@ class StrongStability(Written, Shown):
         is_strongly_stable: True by Lemma 3 (every mode has sharpness at most 2 / eta), False by a start from
             which the switching system goes further away, None if neither is known.
         growth: the largest |theta_t - theta*| / |theta_0 - theta*| that was seen.
-        upper: lambda_max^upper, the largest sharpness of a mode that was looked at.
+        upper: lambda_max^upper, the largest sharpness of a mode that was examined.
         lower: the least u' H_m u over modes, for the top eigenvector u of the sharpest: lambda_lower of
             Lemma 2 with lambda_m = u' H_m u.
         residual: the delta that goes with it, the largest |H_m u - lambda_m u| over modes.
         deviation: delta of Lemma 2 with lambda_m = upper for all m, as in eq. (34): the largest
             |H_m u - upper u| over modes.
         limit: 2 / eta.
-        n_modes: how many modes were looked at.
+        n_modes: how many modes were examined.
         every_mode: whether these are all.
         n_toggling: pairs of a neuron and a data point on which its knot lies.
         step_size: eta.

@@ -16,7 +16,7 @@ from inscape.compiled import loops_compiled
 from inscape.errors import ModelError, NonFiniteScoresError, PartitionError
 from inscape.partition.decision.adaptive.answers import N_POINTS
 from inscape.partition.decision.adaptive.segment_kernels import combine
-from inscape.partition.decision.adaptive.segments import FINEST, N_STEPS, start_positions
+from inscape.partition.decision.adaptive.segments import MOST_INTERVALS, N_STEPS, start_positions
 
 LINE = Segment([0.0], [1.0])
 N_START = len(start_positions("scores", 0.0))
@@ -94,7 +94,7 @@ def test_a_comb_with_a_thousand_teeth(kind, phase):
     scores = comb(1000, phase)
     p = adaptive(scores if kind == "scores" else lambda x: (scores(x)[:, 0] > 0).astype(int))
     assert p.n_regions == 1000
-    assert p.n_evaluations <= FINEST + 1 + TRIAL
+    assert p.n_evaluations <= MOST_INTERVALS + 1 + TRIAL
     assert np.abs(np.diff(p.boundaries) - 1 / 999).max() < 3e-4
 
 

@@ -1,6 +1,6 @@
 """Files of boosters: opened, and tried in a process of their own first.
 
-XGBoost, LightGBM and CatBoost do not look over all that a file says, and a damaged one may crash the process
+XGBoost, LightGBM and CatBoost do not check all that a file says, and a damaged one may crash the process
 that opens it. So this module is also a program, which opens a file, reads it out and predicts: what survives
 that is opened here. It imports nothing of inscape, so that the program starts quickly.
 """
@@ -45,7 +45,7 @@ def load_lightgbm(path: Path, content: bytes) -> Any:
 
 
 def check_text(text: str) -> None:
-    r"""Raise a ValueError if a tree in the text of LightGBM is not one, which the library does not look at.
+    r"""Raise a ValueError if a tree in the text of LightGBM is not one, which the library does not check.
 
     >>> check_text("max_feature_idx=1\nTree=0\nnum_leaves=2\nleaf_value=1")
     Traceback (most recent call last):
@@ -69,7 +69,7 @@ def check_text(text: str) -> None:
         if sorted(left + right) != sorted([*range(-n, 0), *range(1, n - 1)]):
             raise ValueError(f"tree {i} has a child that is no node of it")
         if len(features) != n - 1 or not all(0 <= f <= widest for f in features):
-            raise ValueError(f"tree {i} looks at a feature that there is not")
+            raise ValueError(f"tree {i} compares a feature that there is not")
 
 
 def _entries(block: str) -> dict[str, str]:

@@ -123,7 +123,7 @@ def _grown(root: Any, column: dict[int, int], scale: float) -> Tree:
 
 
 def _split(split: Any, column: dict[int, int]) -> tuple[int, float]:
-    """The feature that a split looks at, and its border."""
+    """The feature that a split compares, and its border."""
     kind = split.get("split_type", "FloatFeature")
     if kind != "FloatFeature":
         raise Unread(f"it has splits of the kind {kind}, which have no order along a line")

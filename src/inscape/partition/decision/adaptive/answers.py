@@ -24,8 +24,10 @@ N_POINTS = 8
 """Points at which a model is tried; each is evaluated twice, and once more right next to it."""
 STEP_TO_NEIGHBOUR = 2e-5
 """The step to the point next to it, as a fraction of the probe."""
-_TINY = 1e-300
-_DIFFERENT = 1e-2
+_LEAST_PROBABILITY = 1e-300
+"""Whose logarithm is that of 0, too."""
+_SAME_WITHIN = 1e-2
+"""Of the spread of the scores: what differs by more at a point that is evaluated again is random."""
 FEWEST_IN_BATCH = 32
 """Points for which threads are worth their calls."""
 N_PER_THREAD = 32
@@ -70,11 +72,11 @@ class Trial:
         if scores.shape[1] == 1:
             return np.concatenate([-scores / 2, scores / 2], axis=1).astype(np.float64)
         values = scores.astype(np.float64)
-        return np.log(np.maximum(values, _TINY)) if self.as_logarithms else values
+        return np.log(np.maximum(values, _LEAST_PROBABILITY)) if self.as_logarithms else values
 
 
 def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
-    """Look at a model on the first probes, at about `3 * N_POINTS` evaluations in all.
+    """Try a model on the first probes, at about `3 * N_POINTS` evaluations in all.
 
     A model whose scores do not move at all between most points and their neighbours is piecewise constant,
     as trees and nearest neighbours are: it has no curvature, only jumps. One that predicts the
@@ -93,7 +95,7 @@ def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
         return _warned(Trial("labels", "the model has no scores", same, 2, False, 0.0, len(some)), model)
     scores = told.scores
     spread = float(np.ptp(scores))
-    same = bool((np.abs(scores[:n] - scores[2 * n :]) <= _DIFFERENT * spread).all())
+    same = bool((np.abs(scores[:n] - scores[2 * n :]) <= _SAME_WITHIN * spread).all())
     moves = (scores[:n] != scores[n : 2 * n]).any(axis=1)
     best = np.take_along_axis(scores, told.labels[:, None], axis=1)[:, 0] if scores.shape[1] > 1 else 0
     rounding = float(np.finfo(scores.dtype).eps)

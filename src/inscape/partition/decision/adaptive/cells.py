@@ -31,7 +31,7 @@ from inscape.probes import Patch, Probe
 
 STEP_CHANCE = 0.1
 """Between steps, the least chance of a hidden region that asks for a cut; see `scan_step_cells`."""
-CAUTION = 0.75
+CURVATURE_IN_CELLS = 0.75
 """How many times the curvature that the last two cuts showed is allowed for in a cell, which is smaller."""
 PLANE_RESOLUTION = 200
 """By default, boundaries in a plane are crisper than on a grid with this many points per axis."""
@@ -288,7 +288,7 @@ class SampledMeshes:
                 urgency,
                 blur,
             )
-            urgency *= CAUTION
+            urgency *= CURVATURE_IN_CELLS
             wanted = (urgency > 1) | (blur > self._limits.blur)
         else:
             wanted = crossed(chosen, mesh.cells, a.labels) & (mesh.level[chosen] < self._crossed_to)

@@ -14,7 +14,7 @@ from inscape.partition.decision.regions import TopScores, top_two
 from inscape.probes import Probe
 from inscape.probes.segment import as_segment
 
-CAUTION = 6.0
+CURVATURE_ALLOWED = 6.0
 """How many times the curvature seen next to an interval is allowed for inside it."""
 N_START = 14
 """Even samples to begin with, both ends included."""
@@ -30,7 +30,7 @@ STEP_CHANCE = 0.015
 """Between steps, the least chance of a hidden region that asks for refinement; see `scan_steps`."""
 SLIVER = 2.0**-20
 """Between steps, what is narrower than this fraction of the span is no region: see `Samples.slivers`."""
-FINEST = 2**14
+MOST_INTERVALS = 2**14
 """By default no two samples are nearer than the span over this."""
 MOST_NUMBERS_IN_BLOCK = 2**22
 MOST_SAMPLES_IN_BLOCK = 2**13
@@ -226,7 +226,7 @@ class Samples:
         if self._rule == "scores":
             rounding = ROUNDING * self._rounding
             scan(intervals, self.u, a.margins, *links, rounding, self._finest, urgency, where)
-            return CAUTION * urgency, where
+            return CURVATURE_ALLOWED * urgency, where
         scan_labels(intervals, self.u, *links, self._finest, urgency, where)
         return np.maximum(urgency, self._chances(intervals) / STEP_CHANCE), where
 
@@ -278,7 +278,7 @@ def segment_block(
     generators = np.empty((len(probes), *probes[0].generators.shape))
     for i, probe in enumerate(probes):
         generators[i] = probe.generators
-    samples = Samples(model, trial, generators, probes[0].input_shape, resolution or FINEST, first)
+    samples = Samples(model, trial, generators, probes[0].input_shape, resolution or MOST_INTERVALS, first)
     spans = np.array([as_segment(p).span for p in probes])
     slivers = None
     if trial.is_deterministic:

@@ -27,7 +27,7 @@ ON_SEGMENTS = {
     "votes": "votes of exact members",
 }
 """Structures that are exact on segments only, in words; networks and trees also are on planes."""
-CHEAPLY = {"trees": "tree ensemble", **ON_SEGMENTS}
+QUICKLY_EXACT = {"trees": "tree ensemble", **ON_SEGMENTS}
 """Structures whose exact regions take less time than a grid, in words."""
 
 
@@ -116,7 +116,7 @@ def _on_segments(
     model: Model, probes: Iterator[Probe], precision: str, reason: str, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
     """The regions on each segment, at most 256 at a time, so that memory does not grow with them."""
-    provenance = Provenance.of(model, dtype=None if model.structure in CHEAPLY else precision)
+    provenance = Provenance.of(model, dtype=None if model.structure in QUICKLY_EXACT else precision)
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
         size = max(1, min(MOST_SEGMENTS_IN_BLOCK, MOST_NUMBERS_IN_BLOCK // math.prod(shape)))

@@ -40,7 +40,7 @@ from inscape.status import COMPLETE, Status
 EPS = float(np.finfo(np.float64).eps)
 CLEAR_FROM_LENGTH = 1e-6
 """A region shorter than this fraction of the span is not checked: there rounding may decide."""
-INSIDE = 0.382
+EVALUATED_AT = 0.382
 """Where the model is evaluated inside a piece, as a fraction of it."""
 MOST_DISTANCES = 2**22
 """Numbers in one table of lines and training points."""
@@ -145,7 +145,7 @@ def _status(n_asked: int, n_pieces: int) -> Status:
 
 def _inside(edges: Floats, pieces: Ints) -> Floats:
     """A point in each piece that is no middle: there, symmetric data have ties of their own."""
-    return (1 - INSIDE) * edges[pieces] + INSIDE * edges[pieces + 1]
+    return (1 - EVALUATED_AT) * edges[pieces] + EVALUATED_AT * edges[pieces + 1]
 
 
 def _check(model: Model, results: list[DecisionSegment]) -> None:

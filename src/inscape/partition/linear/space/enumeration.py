@@ -25,7 +25,7 @@ from inscape.models import wrap
 from inscape.partition.linear.regions import SLOPE_TOLERANCE
 from inscape.partition.linear.space.nearest_label import nearest_of_polytope, pattern_key
 from inscape.partition.linear.space.polytope import LinearRegion, facets, graph_and_point, region_of
-from inscape.pictures import DrawnByClass, Look
+from inscape.pictures import DrawnByClass, Style
 from inscape.probes import Patch
 from inscape.probes.bodies import Ball, Body, Box
 from inscape.probes.plane import domain_of, scene_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 POINTS_ABOVE = 4.0
 """The layer of a picture from which on data points are drawn, which are not cut at the border of a ball."""
-SMALLEST = 1e-9
+TIE_WITHIN = 1e-9
 """Of the body's extent: a facet that has no point farther than this from all other hyperplanes is a tie."""
 VOLUMES_ADD_UP_TO = 1e-9
 """Of the box's volume, how far the volumes of all regions together may be from it."""
@@ -142,7 +142,7 @@ class LinearBody(DrawnByClass):
         regions: Self = restored_fields(cls, data, what=what, error=PartitionError)
         return regions
 
-    def _draw(self, ax: Any, look: Look) -> Any:
+    def _draw(self, ax: Any, style: Style) -> Any:
         """The regions of two inputs."""
         import hashlib
 
@@ -156,7 +156,7 @@ class LinearBody(DrawnByClass):
         outline = _outline(self.body)
         (s0, t0), (s1, t1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
         patch = Patch([0.0, 0.0], np.eye(2), ((s0, s1), (t0, t1)))
-        scene, classes = scene_of(patch, domain_of(patch), look, (), self.class_names)
+        scene, classes = scene_of(patch, domain_of(patch), style, (), self.class_names)
         names = [b"".join(p.astype(np.uint16).tobytes() for p in r.pattern) for r in self.regions]
         hashes = [int.from_bytes(hashlib.blake2b(n, digest_size=8).digest(), "little") for n in names]
         ax = draw_faces(
@@ -278,7 +278,7 @@ class _Enumeration:
     def __init__(self, graph: "Graph", body: Body, memory: int) -> None:
         self.graph, self.body, self.memory = graph, body, memory
         self.extent = _extent(body)
-        self.smallest = SMALLEST * self.extent
+        self.smallest = TIE_WITHIN * self.extent
         self.regions: list[tuple[RegionMaps, Floats]] = []
         self.status = COMPLETE
         self._volumes: list[float] = []
@@ -343,7 +343,7 @@ class _Enumeration:
         """A point inside a region, straight beyond a facet; None if the region is too thin to tell."""
         normals, offsets = self._constraints(maps)
         speed = normals @ step.way
-        ahead = speed > SMALLEST
+        ahead = speed > TIE_WITHIN
         far = float(((offsets - normals @ step.point)[ahead] / speed[ahead]).min())
         if far <= self.smallest:
             return None
@@ -401,7 +401,7 @@ class _Enumeration:
         """A point of a facet inside the ball and its slack; None if the facet does not meet the inside."""
         assert isinstance(self.body, Ball)
         radius, far = self.body.radius, float(np.linalg.norm(point))
-        if far <= (1 - SMALLEST) * radius:
+        if far <= (1 - TIE_WITHIN) * radius:
             return point, slack
         if abs(maps.offsets[constraint]) >= radius:
             return None
@@ -423,7 +423,7 @@ class _Enumeration:
             facets = "facet, smaller" if n == 1 else "facets, each smaller"
             return Status(
                 "ties",
-                f"regions may be missing behind {n} {facets} than {SMALLEST:g} of the body; shrink it",
+                f"regions may be missing behind {n} {facets} than {TIE_WITHIN:g} of the body; shrink it",
             )
         if self._volumes and isinstance(self.body, Box):
             share = sum(self._volumes) / self.body.volume

@@ -46,12 +46,12 @@ CLAIMS = {
     "rank": "The local rank of the deepest layer falls after the fit, as local complexity does (Fig. 12).",
     "decision": "Decision regions fall where linear regions do: within a run, the region count R_1 is the "
     "lower the lower local complexity is, after the fit (not in the papers).",
-    "moment": "They fall at the same time: from look to look, R_1 and local complexity change together, "
-    "after the fit (not in the papers).",
+    "moment": "They fall at the same time: from one measurement to the next, R_1 and local complexity "
+    "change together, after the fit (not in the papers).",
 }
 PLATEAU, LEARNT = 0.01, 0.8
-"""Images count as fitted from the first look whose training accuracy is within the first of the highest, if
-that is at least the second: a saturating loss may never fit some class."""
+"""Images count as fitted from the first measurement whose training accuracy is within the first of the
+highest, if that is at least the second: a saturating loss may never fit some class."""
 STEPS_PUBLISHED = 1_000_000
 """Steps of the published runs: one that ends before cannot deny a change, for it may still come."""
 LEAST_CHANGE = 0.01
@@ -104,16 +104,16 @@ def prepared(frame: "pd.DataFrame") -> "pd.DataFrame":
     runs["excess"] = [
         (np.array(a) - np.array(b)).tolist() for a, b in zip(runs["lc"], runs["bound_stated"], strict=True)
     ]
-    fits = [fit_look(a) for a in runs["train_accuracy"]]
+    fits = [first_fitted(a) for a in runs["train_accuracy"]]
     runs["fit"] = [len(a) - 1 if i is None else i for i, a in zip(fits, runs["lc"], strict=True)]
     runs["seen_after"] = [i is not None and i < len(a) - 1 for i, a in zip(fits, runs["lc"], strict=True)]
     return runs
 
 
-def fit_look(accuracy: Sequence[float]) -> int | None:
-    """The first look at which training accuracy is on its plateau, which may be below one; None if too low.
+def first_fitted(accuracy: Sequence[float]) -> int | None:
+    """The first measurement with training accuracy on its plateau, which may be below one; None if too low.
 
-    >>> fit_look([0.1, 0.7, 0.885, 0.89, 0.89]), fit_look([0.1, 0.2, 0.3])
+    >>> first_fitted([0.1, 0.7, 0.885, 0.89, 0.89]), first_fitted([0.1, 0.2, 0.3])
     (2, None)
     """
     top = max(accuracy)
@@ -126,7 +126,7 @@ def bound(tv: float, depth: int, lipschitz: float) -> float:
 
 
 def findings(runs: "pd.DataFrame") -> dict[str, Finding]:
-    """Which claims hold, from `prepared` runs; those about the fit need runs with a look after it.
+    """Which claims hold, from `prepared` runs; those about the fit need runs measured after it.
 
     Claims of the paper are about runs with its loss, if there are any.
     """
@@ -180,7 +180,7 @@ def change(
     He scale with most runs.
     """
     if not len(runs):
-        return Finding(holds=None, evidence="no run has a look after the fit", published=published)
+        return Finding(holds=None, evidence="no run was measured after the fit", published=published)
     both = [(r[column][r["fit"]], r[column][-1]) for _, r in runs.iterrows()]
     changes = [b - a if points else b / a - 1 if a else math.nan for a, b in both]
     runs = runs.assign(change=[100 * p for p in changes], last=[r["step"][-1] for _, r in runs.iterrows()])
@@ -230,7 +230,7 @@ def _masked(runs: "pd.DataFrame") -> Finding:
     Asked of the runs in which that accuracy rose; the value is the share that is left, a mean.
     """
     if not len(runs):
-        return Finding(holds=None, evidence="no run has a look after the fit")
+        return Finding(holds=None, evidence="no run was measured after the fit")
     fits = [r["attacked_published"][r["fit"]] for _, r in runs.iterrows()]
     ends = [(r["attacked_published"][-1], r["attacked_margin"][-1]) for _, r in runs.iterrows()]
     rose = [end - fit >= LEAST_CHANGE for (end, _), fit in zip(ends, fits, strict=True)]
@@ -320,7 +320,9 @@ def _above(runs: "pd.DataFrame", form: str, published: str) -> Finding:
     if not len(runs):
         return Finding(holds=None, evidence="no runs", published=published)
     lc, bounds = (np.concatenate(runs[name].tolist()) for name in ("lc", f"bound_{form}"))
-    finding = in_all(lc > bounds, "looks at one run" if len(runs) == 1 else f"looks at {len(runs)} runs")
+    finding = in_all(
+        lc > bounds, "measurements of one run" if len(runs) == 1 else f"measurements of {len(runs)} runs"
+    )
     value, interval = mean_of([a[-1] - b[-1] for a, b in zip(runs["lc"], runs[f"bound_{form}"], strict=True)])
     share = bounds / lc
     return Finding(

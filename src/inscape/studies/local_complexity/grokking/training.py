@@ -22,7 +22,12 @@ from inscape.studies.local_complexity.grokking.outcome import (
     THRESHOLDS,
     summarise,
 )
-from inscape.studies.local_complexity.training_curves import NetworkLook, RankThreshold, image_split, watch
+from inscape.studies.local_complexity.training_curves import (
+    NetworkMeasurement,
+    RankThreshold,
+    image_split,
+    watch,
+)
 from inscape.sweeps.checkpoints import checkpoint_of
 from inscape.sweeps.study import Configuration, Study
 
@@ -79,7 +84,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
         Setting(depth=4, width=200, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=4),
         Setting(depth=4, width=200, he_scale=3.0, n_steps=40_000, n_times=18, n_runs=1),
     ),
-    # as long as published, with fewer points to a look: three to six hours of a core
+    # as long as published, with fewer points per measurement: three to six hours of a core
     "medium": (
         Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3),
         Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3, loss=PLAIN),
@@ -163,7 +168,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
         min(-centre / unit, float(np.asarray(split.x_test).min())),
         max((1 - centre) / unit, float(np.asarray(split.x_test).max())),
     )
-    look = NetworkLook(
+    measured = NetworkMeasurement(
         x=split.x_test[: c["n_points"]],
         sigma=SIGMA,
         n_noise=c["n_noise"],
@@ -175,7 +180,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
         ),
     )
     measures = {"accuracy": {}, "region_count": {"n_probes": 2 * c["n_points"]}}
-    columns = watch(net, split.train, split.test, c, look, measures, checkpoint_of(c))
+    columns = watch(net, split.train, split.test, c, measured, measures, checkpoint_of(c))
     return columns | _whole_theorem(net, split.x_test[:20], c["n_noise"])
 
 
