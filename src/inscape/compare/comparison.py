@@ -102,7 +102,7 @@ class Comparison(DrawnByClass, Exported):
 
     @property
     def n_evaluations(self) -> int:
-        """At how many points the models were asked, together."""
+        """At how many points the models were evaluated, together."""
         return self.regions.n_evaluations
 
     @cached_property

@@ -61,7 +61,7 @@ class PairAgreement(Measurement, Drawn):
         at_points_interval: its 95 % interval (Wilson).
         n_points: how many data points that were.
         is_exact: whether every share is exact (the mean over probes is an estimate all the same).
-        n_evaluations: at how many points the models were asked on the probes, together.
+        n_evaluations: at how many points the models were evaluated on the probes, together.
         missed: what the adaptive method estimates that it missed of the regions of both models, per probe.
         missed_basis: what that estimate rests on.
         reason: why this method was taken.

@@ -1,8 +1,8 @@
 """One thread that does the work of all pages, the most urgent first; of equal requests the latest wins.
 
-Models are asked in this thread alone, so that no two requests meet inside one. Compiled loops and torch let
-go of Python's lock, so that the server goes on answering meanwhile. A job that was superseded stops where it
-reports its progress next.
+Models are evaluated in this thread alone, so that no two requests meet inside one. Compiled loops and torch
+let go of Python's lock, so that the server goes on answering meanwhile. A job that was superseded stops where
+it reports its progress next.
 """
 
 import heapq

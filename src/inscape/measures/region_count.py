@@ -66,7 +66,7 @@ class RegionCount(Measurement, Drawn):
         missed_basis: what that estimate rests on.
         reason: why it was counted by that method.
         is_exact: whether each count is exact (the mean over probes is an estimate all the same).
-        n_evaluations: at how many points the model was asked.
+        n_evaluations: at how many points the model was evaluated.
         classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
             them; None if the probes do not end at data points.
     """
@@ -252,7 +252,7 @@ class Tally:
 
     Attributes:
         counts: the count on each probe.
-        n_evaluations: at how many points the model was asked.
+        n_evaluations: at how many points the model was evaluated.
         coarse_mean: on a grid, the mean count on every second point; None if not known.
         resolution: on a grid, points per axis.
         missed: the estimated number of regions missed per probe; None if there is no estimate.

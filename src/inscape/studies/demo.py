@@ -198,7 +198,8 @@ class Demo(Shown):
             for family, c in self.correlations.items()
         }
         lessons = {
-            x.family: {"kind": x.kind, "gaps": x.gaps, "noise": x.sampling_error} for x in self.lessons
+            x.family: {"kind": x.kind, "gaps": x.gaps, "sampling_error": x.sampling_error}
+            for x in self.lessons
         }
         return {
             "schema": SCHEMA,

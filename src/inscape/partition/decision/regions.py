@@ -52,7 +52,7 @@ class DecisionRegions(DrawnByClass, Exported):
             shown" instead of "converged" where there are no scores or they are piecewise constant, so that
             nothing tells how near the next boundary is; exact results are "complete", with a word on ties
             where there are any.
-        n_evaluations: at how many points the model was asked.
+        n_evaluations: at how many points the model was evaluated.
         resolution: grid points per axis; for the adaptive method what was asked for, if anything.
         connectivity: which grid points are neighbours, "face" or "full"; None without a grid.
         class_names: the class name of each label, if the model has names.
@@ -179,7 +179,7 @@ class DecisionSegment(DecisionRegions):
         boundaries: the parameters t where the label changes, (n_regions - 1,); on a grid, half-way
             between the two samples; adaptively, where the chords of the two scores cross between them.
         span: the interval of t.
-        samples: the parameters t at which the model was asked, if the method samples.
+        samples: the parameters t at which the model was evaluated, if the method samples.
         top: the two highest scores at the samples, if the model has scores.
         model: where to get more of them from for a picture, if the method does not sample evenly.
         n_pieces: if exact, the intervals on which the scores are linear, or those of trees constant; of other
@@ -353,13 +353,13 @@ class DecisionPlane(DecisionRegions):
 
     @cached_property
     def boundary(self) -> Floats:
-        """The ends of the straight pieces on which the label changes, (n_boundary_pieces, 2, 2)."""
+        """The ends of the edges across which the label changes, (n_boundary_pieces, 2, 2)."""
         planar = self.subdivision.planar
         return planar.xy[planar.ends[self._is_boundary]]
 
     @cached_property
     def n_boundary_pieces(self) -> int:
-        """How many straight pieces the decision boundary has."""
+        """How many edges the decision boundary has."""
         return int(self._is_boundary.sum())
 
     @cached_property

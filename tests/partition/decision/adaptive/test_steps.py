@@ -130,7 +130,7 @@ def test_a_label_that_holds_at_an_end_alone_is_no_region(with_scores):
 
 @pytest.mark.parametrize("i", [0, 1])
 def test_whole_numbered_data_have_no_more_regions_than_exact_counts(i):
-    """Digits: many splits lie at one place but for rounding, and some images on splits."""
+    """Digits: many splits lie at one place up to rounding, and some images on splits."""
     x, y = load_digits(return_X_y=True)
     model = [DecisionTreeClassifier(random_state=0), RandomForestClassifier(20, random_state=0)][i]
     model = model.fit(x[:600], y[:600])

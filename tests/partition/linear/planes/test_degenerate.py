@@ -225,7 +225,7 @@ def test_a_triangle_with_corners_on_the_kinks_of_a_network_without_biases():
 @settings(max_examples=10)
 @given(seed=SEEDS)
 def test_a_unit_that_vanishes_on_the_whole_plane(seed):
-    """x_1 + x_2 + x_3 = 0 on the plane, but for rounding, which later layers must not take for signs."""
+    """x_1 + x_2 + x_3 = 0 on the plane, up to rounding, which later layers must not take for signs."""
     vertices = np.random.default_rng(seed).normal(size=(3, 3))
     vertices -= vertices.mean(axis=1, keepdims=True)
     net = network((np.ones((1, 3)), [0.0]), ([[1.0], [-2.0]], [0.0, 0.0]), (np.ones((2, 2)), [0.0, 0.0]))

@@ -165,7 +165,7 @@ def test_an_even_forest_breaks_ties_as_predict_does():
 @pytest.mark.parametrize("n_trees", [3, 7, 10, 49])
 def test_scores_that_differ_only_by_rounding_are_summed_in_scikit_learns_order(n_trees):
     x = np.repeat(np.arange(12.0), 3)[:, None]
-    y = np.tile([0, 1, 2, 2, 1, 0], 6)  # leaves of fractions 1/3: sums that tie but for rounding
+    y = np.tile([0, 1, 2, 2, 1, 0], 6)  # leaves of fractions 1/3: sums that tie up to rounding
     model = wrap(RandomForestClassifier(n_trees, max_depth=3, bootstrap=True, random_state=n_trees).fit(x, y))
     segment = Segment([-1.0], [12.0])
     [r] = tree_segments(model, [segment])
