@@ -28,7 +28,7 @@ ANNOUNCED_ABOVE_EVALUATIONS = 2**22
 LOOKED_AT_AGAIN_UP_TO_BUDGETS = 4.0
 """What is foreseen to take no more than this many budgets is estimated again before it is stopped: the first
 second of a busy machine may hold little work."""
-SECOND_LOOK_AFTER_TIMES = 4.0
+ESTIMATED_AGAIN_FROM_TIMES = 4.0
 """After this many times `TIMED_SECONDS`."""
 BEST_OF_RUNS = 3
 """Of a small job, of which the shortest counts: a busy machine makes work longer, never shorter."""
@@ -97,7 +97,7 @@ def within_budget(show: Meter, budget: float, work: str, remedy: str) -> Meter:
         if seconds < TIMED_SECONDS or fraction <= 0:
             return
         foreseen = seconds * total / fraction
-        is_foreseen = seconds >= SECOND_LOOK_AFTER_TIMES * TIMED_SECONDS or foreseen <= budget
+        is_foreseen = seconds >= ESTIMATED_AGAIN_FROM_TIMES * TIMED_SECONDS or foreseen <= budget
         if is_foreseen or foreseen > LOOKED_AT_AGAIN_UP_TO_BUDGETS * budget:
             check_budget(work, foreseen, budget, remedy)
 

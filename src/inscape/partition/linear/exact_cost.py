@@ -44,7 +44,7 @@ UNITS_IN_CACHE = 4096
 
 QUICK_SECONDS = 1.0
 """Work that is not worth foreseeing, whatever the budget: the lines of all units, were they straight, would
-make no more regions than that. So is what would be far within the budget then: a look takes milliseconds."""
+make no more regions than that. So is what would be far within the budget then: sampling takes a moment."""
 NOT_MEASURED_ABOVE_BUDGETS = 100.0
 """Work that is reckoned to take this many times longer than it may is not measured."""
 TIMED_WORK = 0.05
@@ -53,8 +53,8 @@ TIMED_REGIONS = 30
 """... and how many regions it has at least."""
 
 
-class CostLook(NamedTuple):
-    """How closely something is looked at before it is done."""
+class CostSampling(NamedTuple):
+    """How closely something is sampled before it is done."""
 
     n_crosses: int
     """Points of planes, at each of which two lines cross."""
@@ -64,11 +64,11 @@ class CostLook(NamedTuple):
     """How many times longer than reckoned the work may take."""
 
 
-GLANCE = CostLook(n_crosses=1, n_knots=6, doubt=16.0)
+COARSE_SAMPLING = CostSampling(n_crosses=1, n_knots=6, doubt=16.0)
 """A hundredth of the work of a plane that takes a second, which is enough to see that it takes no minute."""
-SECOND_LOOK = CostLook(n_crosses=6, n_knots=10, doubt=4.0)
+CLOSER_SAMPLING = CostSampling(n_crosses=6, n_knots=10, doubt=4.0)
 """At what is not obviously quick."""
-CAREFUL_LOOK = CostLook(n_crosses=6, n_knots=30, doubt=4.0)
+CAREFUL_SAMPLING = CostSampling(n_crosses=6, n_knots=30, doubt=4.0)
 """For who wants to know."""
 
 
@@ -95,20 +95,20 @@ def segment_cost(model: Model, probes: Sequence[Probe]) -> Cost:
     segments = as_segments([probes[i] for i in _evenly(len(probes), N_SEGMENTS)])
     graph = graph_on(model, segments)
     middles = np.full(len(segments), 0.5)
-    n_pieces = 1 + float(_densities(graph, segments, middles, CAREFUL_LOOK.n_knots).mean())
+    n_pieces = 1 + float(_densities(graph, segments, middles, CAREFUL_SAMPLING.n_knots).mean())
     each = seconds_per_evaluation(graph)
     return Cost(n_pieces, (n_pieces + 1) * each, each)
 
 
-def plane_cost(model: Model, probes: Sequence[Probe], look: CostLook = CAREFUL_LOOK) -> Cost:
+def plane_cost(model: Model, probes: Sequence[Probe], sampling: CostSampling = CAREFUL_SAMPLING) -> Cost:
     """The cost of subdividing each of the probes.
 
     Points are spread over as many of the probes, and two lines cross at each, parallel to the axes. A
     stretch of either is walked as in `segment_cost`. If kinks lie as lines drawn at random do, of which p
     and q meet the sides of a unit square, then there are 1 + p + q + pi / 4 p q regions on it.
     """
-    domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), look.n_crosses)}
-    each = -(-look.n_crosses // len(domains))
+    domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), sampling.n_crosses)}
+    each = -(-sampling.n_crosses // len(domains))
     crosses = [cross for domain in domains.values() for cross in _crosses(domain, each)]
     shape = probes[0].input_shape
     lines = [
@@ -118,7 +118,7 @@ def plane_cost(model: Model, probes: Sequence[Probe], look: CostLook = CAREFUL_L
     ]
     graph = graph_on(model, lines)
     centres = np.concatenate([points for _, _, points in crosses])
-    densities = _densities(graph, lines, centres, look.n_knots)
+    densities = _densities(graph, lines, centres, sampling.n_knots)
     n_regions = np.mean(
         [
             _n_faces(domain, chords, densities[2 * k : 2 * k + 2])
@@ -132,7 +132,7 @@ def plane_cost(model: Model, probes: Sequence[Probe], look: CostLook = CAREFUL_L
 def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
     """Raise an error if subdividing the probes is foreseen to take more seconds than the budget.
 
-    What is not obviously quick is reckoned by `plane_cost`, at a glance and then by a closer look. What is
+    What is not obviously quick is reckoned by `plane_cost`, coarsely and then more closely. What is
     then neither far within the budget nor far over it is measured: the seconds of a region on a small patch
     of the first plane, times the regions. All this takes a small fraction of the time that the planes do.
     """
@@ -141,11 +141,11 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
     from inscape.partition.linear.planes.subdivision import confirmed_on
 
     graph, n = confirmed_on(model, probes[0]), len(probes)
-    if n * graph.n_units**2 * _seconds_per_face(graph) <= max(QUICK_SECONDS, budget / GLANCE.doubt):
+    if n * graph.n_units**2 * _seconds_per_face(graph) <= max(QUICK_SECONDS, budget / COARSE_SAMPLING.doubt):
         return
-    for look in (GLANCE, SECOND_LOOK):
-        cost = plane_cost(model, probes, look)
-        if look.doubt * n * cost.seconds <= budget:
+    for sampling in (COARSE_SAMPLING, CLOSER_SAMPLING):
+        cost = plane_cost(model, probes, sampling)
+        if sampling.doubt * n * cost.seconds <= budget:
             return
     seconds = n * cost.seconds
     if seconds <= NOT_MEASURED_ABOVE_BUDGETS * budget:
