@@ -127,7 +127,7 @@ def train_on_fresh(
     while step < n_steps:
         count = program.until_look(step, min(n_steps - step, STEPS_DRAWN_TOGETHER))
         drawn = [as_tensors(*draw(size), program.dtype) for _ in range(count)]
-        x, y = (torch.cat(parts) for parts in zip(*drawn, strict=True))
+        x, y = (torch.cat(draws) for draws in zip(*drawn, strict=True))
         rates = [recipe.learning_rate] * count
         loss = program.steps(program.flat(x), y, torch.arange(len(x)), [size] * count, rates)[-1]
         step += count
