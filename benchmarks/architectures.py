@@ -3,8 +3,8 @@
 Run `python -m benchmarks architectures`: for each network evaluations, time and peak memory of the region
 count on random segments, and the time of as many forward passes in batches of the same length; then the cost
 of an exact walk along a short piece of a full-width ResNet-18 segment, foreseen and measured. Weights are
-random, and scores are shifted so that classes are about equally frequent. What a process does once, such as
-loading compiled loops, is done before. SEGMENTS in the environment gives the number of segments (100),
+random; the statistics of batch-norm are those of the points, as training leaves them, and scores are shifted so
+that classes are about equally frequent. What a process does once, such as loading compiled loops, is done before. SEGMENTS in the environment gives the number of segments (100),
 NETWORKS names some of the networks, or "exact".
 """
 
@@ -120,14 +120,22 @@ def resnet50() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(n_in, 1000))
 
 
-class Centred(nn.Module):
-    """A network whose scores have mean 0 over some points: random weights alone prefer one class."""
+class Settled(nn.Module):
+    """A network with the statistics of batch-norm and scores of mean 0 over some points.
+
+    Statistics of a network that was never trained are 0 and 1: a deep one is then chaotic, with a region every
+    few thousandths of a segment, and prefers one class.
+    """
 
     def __init__(self, module: nn.Module, x: Tensor) -> None:
         super().__init__()
-        self.module = module.eval()
+        self.module = module
+        for layer in module.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.momentum = None  # the mean over batches, of which there is one
         with torch.no_grad():
-            self.register_buffer("mean", module(x).mean(dim=0))
+            module.train()(x)
+            self.register_buffer("mean", module.eval()(x).mean(dim=0))
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of a batch."""
@@ -151,7 +159,7 @@ def networks() -> dict[str, tuple[nn.Module, tuple[int, ...]]]:
 def count(name: str, module: nn.Module, shape: tuple[int, ...]) -> None:
     """Print what the adaptive count of a network takes, beside its forward passes."""
     x = np.random.default_rng(0).normal(size=(64, *shape)).astype(np.float32)
-    module = Centred(module, torch.from_numpy(x[:16])).eval()
+    module = Settled(module, torch.from_numpy(x[:16])).eval()
     model = inscape.wrap(module)
     model.labels(x[:8])
     start = time.perf_counter()
