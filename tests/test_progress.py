@@ -79,6 +79,16 @@ def test_in_a_terminal_long_work_has_a_bar_with_what_is_left(terminal, capsys, m
     assert capsys.readouterr().out == ""
 
 
+def test_a_bar_says_nothing_of_what_is_left_before_that_is_known(terminal):
+    with progress.Bar("counting") as bar:
+        time.sleep(0.3)
+        bar(0, 3)
+        time.sleep(0.3)
+    text = terminal.getvalue()
+    assert "passed" in text
+    assert "left" not in text
+
+
 def test_work_that_reports_nothing_yet_is_seen_to_run(terminal, monkeypatch):
     monkeypatch.setattr(progress, "SHOWN_AFTER", 0.05)
     with meter(None, "counting"):
@@ -243,7 +253,7 @@ def test_everything_that_may_last_shows_how_far_it_is_and_is_silent_when_asked(t
     work(progress=False)
     assert terminal.getvalue() == ""
     work(progress=True)
-    assert "left" in terminal.getvalue()
+    assert "passed" in terminal.getvalue()
 
 
 def test_predictions_of_many_points_are_seen_to_run(terminal, monkeypatch):

@@ -126,16 +126,18 @@ class _TerminalView:
 
     def start(self, description: str, since: float) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+        from rich.text import Text
+
+        class Time(ProgressColumn):
+            def render(self, task: Any) -> Text:
+                return Text(time_text(task.completed, task.total, task.elapsed or 0.0))
 
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[amount]}"),
-            TimeElapsedColumn(),
-            TextColumn("passed,"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
+            Time(),
             console=Console(stderr=True),
             speed_estimate_period=3600,  # a unit may take minutes
             transient=True,
@@ -193,8 +195,21 @@ def bar_text(description: str, done: int, total: int | None, seconds: float) -> 
         return f"{description}, {duration_text(seconds)} passed"
     fraction = min(1.0, done / total)
     bar = f"[{'#' * int(20 * fraction):-<20}]"
-    left = f", {duration_text(seconds * (1 / fraction - 1))} left" if 0 < fraction < 1 else ""
-    return f"{description} {bar} {amount_text(done, total)}, {duration_text(seconds)} passed{left}"
+    return f"{description} {bar} {amount_text(done, total)}, {time_text(done, total, seconds)}"
+
+
+def time_text(done: float, total: float | None, seconds: float) -> str:
+    """How long work has lasted, and what is left of it once that can be said.
+
+    >>> time_text(30, 120, 20.0), time_text(0, 120, 20.0), time_text(0, None, 20.0)
+    ('20 s passed, 60 s left', '20 s passed', '20 s passed')
+    """
+    passed = f"{duration_text(seconds)} passed"
+    return (
+        f"{passed}, {duration_text(seconds * (total / done - 1))} left"
+        if total and 0 < done < total
+        else passed
+    )
 
 
 COUNTED_UP_TO = 1000
