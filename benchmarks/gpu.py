@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import inscape
-from benchmarks.architectures import Centred, networks
+from benchmarks.architectures import Settled, networks
 
 N_SEGMENTS = 20
 N_POINTS = 512
@@ -37,7 +37,7 @@ def throughput(model: Any, x: Any) -> float:
 def rows(module: torch.nn.Module, shape: tuple[int, ...], device: str | None) -> None:
     """Print a row for each device and precision."""
     x = np.random.default_rng(0).normal(size=(N_POINTS, *shape)).astype(np.float32)
-    module = Centred(module, torch.from_numpy(x[:16])).eval()
+    module = Settled(module, torch.from_numpy(x[:16])).eval()
     places = [("cpu", False)] + ([(device, False), (device, True)] if device else [("cpu", True)])
     expected = None
     for place, autocast in places:
