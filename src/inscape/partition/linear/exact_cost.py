@@ -152,7 +152,9 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
         seconds = n * cost.n_regions * seconds_per_region(graph, domain_of(probes[0]), cost.n_regions)
     each = f"{n:,} planes of about {cost.n_regions:,.0f} linear regions each"
     work = each if n > 1 else f"about {cost.n_regions:,.0f} linear regions on this plane"
-    check_budget(work, seconds, budget, "take a smaller patch (a smaller margin), or in Python fewer layers (n_layers)")
+    check_budget(
+        work, seconds, budget, "take a smaller patch (a smaller margin), or in Python fewer layers (n_layers)"
+    )
 
 
 def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
