@@ -1,11 +1,12 @@
 """Networks of the size that people have: adaptive counts beside the bare forward passes that they need.
 
 Run `python -m benchmarks architectures`: for each network evaluations, time and peak memory of the region
-count on random segments, and the time of as many forward passes in batches of the same length; then the cost
-of an exact walk along a short piece of a full-width ResNet-18 segment, foreseen and measured. Weights are
-random; the statistics of batch-norm are those of the points, as training leaves them, and scores are shifted so
-that classes are about equally frequent. What a process does once, such as loading compiled loops, is done before. SEGMENTS in the environment gives the number of segments (100),
-NETWORKS names some of the networks, or "exact".
+count on random segments, and the time of as many forward passes in batches of the same length; then the
+cost of an exact walk along a short piece of a full-width ResNet-18 segment, foreseen and measured. Weights
+are random; the statistics of batch-norm are those of the points, as training leaves them, and scores are
+shifted so that classes are about equally frequent. What a process does once, such as loading compiled
+loops, is done before. SEGMENTS in the environment gives the number of segments (100), NETWORKS names some
+of the networks, or "exact".
 """
 
 import os
@@ -123,8 +124,8 @@ def resnet50() -> nn.Module:
 class Settled(nn.Module):
     """A network with the statistics of batch-norm and scores of mean 0 over some points.
 
-    Statistics of a network that was never trained are 0 and 1: a deep one is then chaotic, with a region every
-    few thousandths of a segment, and prefers one class.
+    Statistics of a network that was never trained are 0 and 1: a deep one is then chaotic, with a region
+    every few hundredths of a segment, and prefers one class.
     """
 
     def __init__(self, module: nn.Module, x: Tensor) -> None:
