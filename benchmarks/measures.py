@@ -29,7 +29,8 @@ import inscape
 from benchmarks.networks import mlp, resnet18
 from benchmarks.segments import calibrated, handwritten, noise, row, trained
 from inscape.measures.hessian import LossHessian, cross_entropy
-from inscape.measures.jacobian.units import Draws, unit_layers
+from inscape.measures.jacobian.forward import unit_layers
+from inscape.measures.jacobian.passes import Draws
 
 Floats = npt.NDArray[np.float64]
 SIGMA, N_NOISE, N_POINTS = 0.1, 16, 256

@@ -6,9 +6,10 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from inscape.arrays import Array
-from inscape.errors import InscapeError, warn
+from inscape.errors import InscapeError, ModelError, warn
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 ArgumentTranslation = Callable[..., dict[str, Any]]
@@ -70,6 +71,36 @@ def as_array(value: Any, name: str, error: type[InscapeError]) -> Array:
         return np.asarray(value)
     except ValueError as reason:
         raise error(f"{name} does not form one array of numbers: {reason}") from reason
+
+
+def as_points(x: npt.ArrayLike) -> Array:
+    """A float array (n, ...) of n >= 1 finite points."""
+    points = as_array(x, "points", ModelError)
+    try:
+        if points.dtype.kind != "f":
+            points = points.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"points must be an array of numbers: {error}") from error
+    if points.ndim < 2 or points.size == 0:
+        raise ModelError(f"points must be an array (n, ...) that is not empty, got shape {points.shape}")
+    check_finite(points, "points")
+    return points
+
+
+def check_finite(x: Array, what: str, error: type[InscapeError] = ModelError) -> None:
+    """Raise `error` if a row of `x` holds NaN or infinity, saying how many rows and which is the first."""
+    if np.isfinite(x).all():
+        return
+    rows = bad_rows(x)
+    raise error(
+        f"{len(rows)} of {len(x)} {what} hold NaN or infinite values, the first at row {rows[0]}: "
+        "remove or impute them first"
+    )
+
+
+def bad_rows(x: Array) -> list[int]:
+    """The rows of `x` that hold NaN or infinity."""
+    return [int(i) for i in np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))]
 
 
 def renamed(**names: str) -> Callable[[Function], Function]:

@@ -1,7 +1,8 @@
-"""The kinds of arrays that pass between functions, by what they hold."""
+"""The kinds of arrays that pass between functions, by what they hold, and the order of their axes."""
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,18 @@ Array = npt.NDArray[Any]
 """Of numbers of any kind."""
 Shape = tuple[int, ...]
 """The shape of one point, without the batch axis."""
+
+LAYOUTS: dict[str, tuple[int, ...]] = {"HWC": (2, 0, 1), "CHW": (1, 2, 0)}
+"""The order of the data's axes -> which of them the model takes first, second and third."""
+
+
+def transposed(shape: Shape, axes: Sequence[int]) -> Shape:
+    """The sizes of the axes in another order.
+
+    >>> transposed((32, 30, 3), LAYOUTS["HWC"]), transposed((3, 32, 30), LAYOUTS["CHW"])
+    ((3, 32, 30), (32, 30, 3))
+    """
+    return tuple(shape[a] for a in axes)
 
 
 class Streamed(ABC):

@@ -15,9 +15,9 @@ from torch import nn
 import inscape
 from inscape.errors import InscapeError, MeasureError, NotApplicableError
 from inscape.measures import LocalComplexity
-from inscape.measures.jacobian.passes import PassSettings, jacobian_pass
+from inscape.measures.jacobian.forward import unit_layers
+from inscape.measures.jacobian.passes import Draws, PassSettings, jacobian_pass
 from inscape.measures.jacobian.tallies import ComplexityTally
-from inscape.measures.jacobian.units import Draws, unit_layers
 
 
 def silent(done, total):

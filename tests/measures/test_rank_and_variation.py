@@ -12,7 +12,8 @@ from zoo import make, shape_of
 import inscape
 from inscape.errors import MeasureError, NotApplicableError
 from inscape.measures import LocalRank, TotalVariation
-from inscape.measures.jacobian.units import Draws, unit_layers
+from inscape.measures.jacobian.forward import unit_layers
+from inscape.measures.jacobian.passes import Draws
 
 
 def brute_variation(net, x, winner=False):

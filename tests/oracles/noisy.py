@@ -6,7 +6,7 @@ import torch
 from inscape.models.base import Model
 from inscape.models.graph import INPUT, Graph, Node
 from inscape.models.graph.affine import shift
-from inscape.models.points_and_outputs import labels_of
+from inscape.models.outputs import labels_of
 
 
 class GraphModel(Model):

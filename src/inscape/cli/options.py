@@ -207,9 +207,8 @@ class ModelOptions:
             return self._read(model, weights, rule_of(self.decide, threshold, levels))
 
     def _read(self, model: str, weights: Path | None, rule: Any) -> Any:
-        from inscape.models.decision import Output as ChosenOutput
-        from inscape.models.decision import decided
         from inscape.models.loading import load
+        from inscape.models.outputs import Output as ChosenOutput
         from inscape.models.preparation import prepared
 
         steps = [int(s) if s.lstrip("-").isdecimal() else s for s in (self.output or "").split(",")]
@@ -226,7 +225,7 @@ class ModelOptions:
         )
         if self.autocast:
             inner.use_autocast()
-        return prepared(decided(inner, rule), preparation, shape)
+        return prepared(inner.decided_by(rule), preparation, shape)
 
     def _preparation(self) -> "Preparation":
         """What --layout, --mean, --std and --scale say of the way from the data into the model."""

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.errors import DataError, MeasureError, ModelError
-from inscape.models.decision import scores_among
 from inscape.models.device import is_out_of_memory
 from inscape.models.module_wrappers import scores_before_head
+from inscape.models.outputs import scores_among
 from inscape.models.torch_module import eval_copy
 from inscape.progress import Meter
 

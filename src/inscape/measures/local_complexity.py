@@ -298,9 +298,8 @@ def complexity_request(
     """
     import torch
 
-    from inscape.measures.jacobian.passes import JacobianRequest, PassSettings
+    from inscape.measures.jacobian.passes import Draws, JacobianRequest, PassSettings
     from inscape.measures.jacobian.tallies import ComplexityTally
-    from inscape.measures.jacobian.units import Draws
 
     if form not in FORMS:
         raise MeasureError(unknown_name("form", form, FORMS))
@@ -325,7 +324,7 @@ def _result(
     tally: "ComplexityTally", graph: "Graph", model: Model, settings: "PassSettings"
 ) -> LocalComplexity:
     """The result that a tally adds up to."""
-    from inscape.measures.jacobian.units import window_nodes
+    from inscape.measures.jacobian.forward import window_nodes
 
     value, error, interval = crossed_mean(tally.terms.sum(axis=2))
     n_pools = window_nodes(graph)

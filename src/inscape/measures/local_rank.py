@@ -116,9 +116,8 @@ def rank_request(
     *, eps: float, sigma: float | None, n_noise: int, seed: int, relative: bool = False
 ) -> "JacobianRequest":
     """What local rank asks of a pass, its settings checked."""
-    from inscape.measures.jacobian.passes import JacobianRequest
+    from inscape.measures.jacobian.passes import Draws, JacobianRequest
     from inscape.measures.jacobian.tallies import RankTally
-    from inscape.measures.jacobian.units import Draws
 
     eps = positive_number(eps, "eps", MeasureError, ": the smallest singular value that counts")
     if relative and eps > 1:

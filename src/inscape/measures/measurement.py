@@ -12,9 +12,8 @@ import numpy.typing as npt
 from inscape.arrays import Array, Floats, Ints
 from inscape.errors import DataError, InscapeError, MeasureError, NotApplicableError, PartitionError
 from inscape.models import Model
-from inscape.models.base import gradients
+from inscape.models.base import check_size, gradients
 from inscape.models.class_names import as_labels
-from inscape.models.points_and_outputs import check_size
 from inscape.pictures import Shown
 from inscape.probes.source import PointSource, for_model
 from inscape.provenance import Provenance

@@ -121,8 +121,8 @@ def variation_request(*, of: str, sigma: float | None, n_noise: int, seed: int) 
 
 
 def _tally(of: str, sigma: float | None, n_noise: int, seed: int) -> "VariationTally":
+    from inscape.measures.jacobian.passes import Draws
     from inscape.measures.jacobian.tallies import VariationTally
-    from inscape.measures.jacobian.units import Draws
 
     if of not in OF:
         raise MeasureError(unknown_name("of", of, OF))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
-from inscape.arrays import Array, Ints, Shape, Streamed
+from inscape.arguments import as_points, whole_number
+from inscape.arrays import LAYOUTS, Array, Ints, Shape, Streamed, transposed
 from inscape.errors import (
     InscapeError,
     ModelError,
@@ -21,23 +21,19 @@ from inscape.errors import (
     PartitionError,
     warn,
 )
-from inscape.models.points_and_outputs import (
-    LAYOUTS,
+from inscape.models.outputs import (
     ONE_SIDED,
-    as_points,
+    Output,
     between_0_and_1,
     check_outputs,
-    check_size,
     labels_of,
-    layout_advice,
-    transposed,
     warn_of_one_label,
     warn_of_probabilities,
 )
 from inscape.progress import Meter, meter
 
 if TYPE_CHECKING:
-    from inscape.models.decision import Output
+    from inscape.models.decision_rules import DecisionRule
     from inscape.models.graph import Graph
     from inscape.models.trees import TreeEnsemble
 
@@ -129,7 +125,7 @@ class Model(ABC):
         *,
         input_shape: Shape | None,
         batch_size: int | None,
-        output: "Output | None" = None,
+        output: Output | None = None,
     ) -> None:
         self.name = name
         self.output = output
@@ -206,6 +202,16 @@ class Model(ABC):
     def ending(self, input_shape: Shape) -> str | None:
         """What outputs come out of: "sigmoid" or another head, "weights" of a layer; None if not known."""
         return None
+
+    def decided_by(self, rule: "DecisionRule | None") -> "Model":
+        """The model with its outputs decided by a rule; None leaves it to its own."""
+        if rule is not None:
+            from inscape.models.decision import DecidedModel
+
+            return DecidedModel(self, rule)
+        if self.needs_rule is not None:
+            raise ModelError(self.needs_rule)
+        return self
 
     @property
     def undecided(self) -> "Model":
@@ -513,6 +519,43 @@ class Model(ABC):
         return (
             "" if self.input_shape is not None else "; pass input_shape=... if the points need another shape"
         )
+
+
+def check_size(model: Model, shape: Shape) -> None:
+    """Raise an error unless points of `shape` are in the model's shape after a reshape.
+
+    The same axes in another order are refused: a reshape would shuffle the values between them.
+    """
+    expected = model.input_shape
+    if expected is None or shape == expected:
+        return
+    if math.prod(shape) != math.prod(expected):
+        hint = model.size_hint(shape)
+        raise ModelError(f"{model.name} expects points of shape {expected}, got {shape}{hint}")
+    given, wanted = ([n for n in s if n > 1] for s in (shape, expected))
+    if given != wanted and sorted(given) == sorted(wanted):
+        fitting = [
+            k for k, axes in LAYOUTS.items() if len(shape) == 3 and transposed(shape, axes) == expected
+        ]
+        if model.layout is not None:
+            cure = (
+                f"with layout={model.layout!r} an input_shape is that of the data; leave layout out if the "
+                "data have the order that the model takes"
+            )
+        else:
+            cure = layout_advice(fitting[0]) if fitting else "transpose the data first"
+        raise ModelError(
+            f"{model.name} takes points of shape {expected}, got {shape}, the same axes in another order, "
+            f"which a reshape would scramble: {cure}"
+        )
+
+
+def layout_advice(layout: str) -> str:
+    """What to do with data of another layout than the model's."""
+    return (
+        f'wrap it with layout="{layout}" (--layout {layout}), which transposes the data; an input_shape is '
+        "then that of the data"
+    )
 
 
 def compare_batches(model: Model, x: Array) -> None:

@@ -1,13 +1,12 @@
-"""Which of a model's outputs decides its labels, and the model behind a rule that decides by it."""
+"""A model whose outputs a rule decides: `Model.decided_by` makes it."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from inscape.arrays import Array, Shape
-from inscape.errors import ModelError, PartitionError
+from inscape.errors import PartitionError
 from inscape.models.base import Model
 from inscape.models.decision_rules import (
     AffineRule,
@@ -17,150 +16,12 @@ from inscape.models.decision_rules import (
     Levels,
     NeverTaken,
 )
-from inscape.models.function import code_fingerprint
 
 if TYPE_CHECKING:
     import torch
 
     from inscape.models.graph import Graph
     from inscape.models.trees import TreeEnsemble
-
-
-OutputStep = str | int | Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Output:
-    """The way from what a model returns to the numbers (n, k) that decide.
-
-    Attributes:
-        steps: taken in turn: the key of a dictionary or the name of an attribute, the number in a tuple, or a
-            function. What is returned alone is number 0; a later number is a column of an array.
-
-    >>> import numpy as np
-    >>> Output.of(("logits", 1)).pick({"logits": np.array([[1.0, 2.0], [3.0, 4.0]])}, "net").tolist()
-    [[2.0], [4.0]]
-    """
-
-    steps: tuple[OutputStep, ...]
-
-    @classmethod
-    def of(cls, output: Any) -> "Output | None":
-        """The output that the argument of `inscape.wrap` names; None if it is left out."""
-        if output is None or isinstance(output, Output):
-            return output
-        steps = tuple(output) if isinstance(output, tuple | list) else (output,)
-        for step in steps:
-            is_number = isinstance(step, int) and not isinstance(step, bool)
-            if isinstance(step, type) or not (is_number or isinstance(step, str) or callable(step)):
-                raise ModelError(
-                    f"output={output!r} is not understood: give a name, a number, a function of what the "
-                    "model returns, or several of them in a tuple"
-                )
-        if not steps:
-            raise ModelError("output=() names nothing: leave it out")
-        return cls(steps)
-
-    def pick(self, returned: Any, name: str) -> Any:
-        """What the steps lead to."""
-        if isinstance(self.steps[0], int) and outputs_of(returned) is None:
-            returned = (returned,)
-        return follow(self.steps, returned, name)
-
-    def record(self) -> list[Any]:
-        """Plain JSON; of a function its name and a hash of its code."""
-        return [
-            {"function": _name(step), "fingerprint": code_fingerprint(step)} if callable(step) else step
-            for step in self.steps
-        ]
-
-
-def follow(steps: tuple[OutputStep, ...], value: Any, name: str) -> Any:
-    """What steps lead to from a value; `name` is that of the model, for messages."""
-    for step in steps:
-        value = _taken(value, step, name)
-    return value
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _taken(value: Any, step: OutputStep, name: str) -> Any:
-    """One step."""
-    if not isinstance(step, str | int):
-        return step(value)
-    outputs = outputs_of(value)
-    if outputs is not None:
-        if isinstance(step, str) and step in outputs:
-            return outputs[step]
-        if isinstance(step, int) and -len(outputs) <= step < len(outputs):
-            return list(outputs.values())[step]
-    elif (
-        isinstance(step, int) and getattr(value, "ndim", 0) == 2 and -value.shape[1] <= step < value.shape[1]
-    ):
-        return value[:, [step]]
-    elif isinstance(step, str) and not hasattr(value, "ndim") and hasattr(value, step):
-        return getattr(value, step)
-    alone = isinstance(value, tuple) and len(value) == 1
-    raise ModelError(
-        f"{name} has no output {step!r}: it returned {described(value[0] if alone else value)}"
-        + (f", of which output=(0, {step}) is a column" if alone and isinstance(step, int) else "")
-    )
-
-
-def scores_among(returned: Any) -> Any:
-    """What decides unless something else was chosen: the `logits` if there are any, as of Hugging Face.
-
-    >>> scores_among({"logits": 1, "loss": 2}), scores_among((3,)), scores_among(4)
-    (1, 3, 4)
-    """
-    outputs = outputs_of(returned) or {}
-    if len(outputs) == 1 and isinstance(returned, list | tuple):
-        return returned[0]
-    return outputs["logits"] if "logits" in outputs else getattr(returned, "logits", returned)
-
-
-def outputs_of(value: Any) -> dict[str, Any] | None:
-    """The things that a value is made of, by name: of a dictionary, tuple or dataclass; None of an array."""
-    if isinstance(value, Mapping):
-        return {str(k): v for k, v in value.items()}
-    if hasattr(value, "_asdict"):
-        return dict(value._asdict())
-    if isinstance(value, list | tuple):
-        names = getattr(type(value), "__match_args__", ())  # those of torch.max(x, 1)
-        return dict(
-            zip(names if len(names) == len(value) else map(str, range(len(value))), value, strict=True)
-        )
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in fields(value)}
-    return None
-
-
-def described(value: Any) -> str:
-    """What a model returned, for a message: names, types and shapes.
-
-    >>> import numpy as np
-    >>> described({"logits": np.zeros((4, 2), np.float32)})
-    'a dict of logits (4, 2) float32'
-    """
-    outputs = outputs_of(value)
-    if outputs is None:
-        shape = getattr(value, "shape", None)
-        if shape is None:
-            return f"a {type(value).__name__}"
-        return f"{tuple(shape)} {str(getattr(value, 'dtype', '')).removeprefix('torch.')}".strip()
-    inside = ", ".join(f"{k} {described(v)}" for k, v in outputs.items())
-    return f"a {type(value).__name__} of {inside}" if outputs else f"an empty {type(value).__name__}"
-
-
-def decided(model: Model, rule: DecisionRule | None) -> Model:
-    """The model with its outputs decided by a rule; None leaves it to its own."""
-    if rule is not None:
-        return DecidedModel(model, rule)
-    if model.needs_rule is not None:
-        raise ModelError(model.needs_rule)
-    return model
 
 
 class DecidedModel(Model):

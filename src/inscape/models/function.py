@@ -1,7 +1,5 @@
 """Any callable on arrays: a remote service, a rule, a model of another library."""
 
-import hashlib
-import marshal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +10,10 @@ from inscape.arrays import Array, Ints, Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
 from inscape.models.class_names import ClassNames
+from inscape.models.outputs import code_fingerprint
 
 if TYPE_CHECKING:
-    from inscape.models.decision import Output
+    from inscape.models.outputs import Output
 
 
 class FunctionModel(Model):
@@ -60,7 +59,7 @@ class FunctionModel(Model):
         return out[:, None] if out.ndim == 1 else out
 
     def _returned(self, x: Array) -> Array:
-        from inscape.models.decision import described, scores_among
+        from inscape.models.outputs import described, scores_among
 
         out = self.function(x)
         out = scores_among(out) if self.output is None else self.output.pick(out, self.name)
@@ -98,34 +97,6 @@ class FunctionModel(Model):
         labels = self._names.number(out)
         self.classes = self._names.seen
         return labels
-
-
-def code_fingerprint(function: Any) -> str:
-    """A short hash of a function's name and, if it is Python, of its code, defaults and closure."""
-    name = getattr(function, "__name__", type(function).__name__)
-    digest = hashlib.blake2b(name.encode(), digest_size=8)
-    if hasattr(function, "__code__"):
-        captured = [c.cell_contents for c in function.__closure__ or ()]
-        digest.update(marshal.dumps(function.__code__))
-        _add_to(digest, (function.__defaults__, function.__kwdefaults__, captured))
-    return digest.hexdigest()
-
-
-def _add_to(digest: Any, value: Any) -> None:
-    """Add a value to a hash: every number of an array, of which `repr` shows a few only."""
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"{value.dtype} {value.shape}".encode())
-        digest.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
-    elif isinstance(value, list | tuple):
-        digest.update(f"{type(value).__name__} {len(value)}".encode())
-        for item in value:
-            _add_to(digest, item)
-    elif isinstance(value, dict):
-        digest.update(f"dict {len(value)}".encode())
-        for item in value.items():
-            _add_to(digest, item)
-    else:
-        digest.update(repr(value).encode())
 
 
 def _typed(out: Array) -> Array:

@@ -13,13 +13,12 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from inscape.arrays import Shape
-from inscape.models.decision import Output, OutputStep, follow, scores_among
+from inscape.arrays import LAYOUTS, Shape
 from inscape.models.decision_rules import AffineRule, NeverTaken
 from inscape.models.from_torch import trace
 from inscape.models.graph.network import Foreign, Graph
 from inscape.models.graph.trace import INCREASING, PROBABILITIES, Trace
-from inscape.models.points_and_outputs import LAYOUTS
+from inscape.models.outputs import Output, OutputStep, follow, scores_among
 from inscape.models.preparation import Preparation
 
 

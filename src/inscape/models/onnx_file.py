@@ -13,9 +13,8 @@ from inscape.errors import InscapeError, MissingExtraError, ModelError, Partitio
 from inscape.files import gunzipped
 from inscape.models.base import Model
 from inscape.models.class_names import ClassNames
-from inscape.models.decision import Output, OutputStep, follow
 from inscape.models.decision_rules import Argmin
-from inscape.models.points_and_outputs import labels_of, picking, squeezed
+from inscape.models.outputs import Output, OutputStep, follow, labels_of, picking, squeezed
 from inscape.models.trees import TreeEnsemble, Unread, check_agreement
 from inscape.models.trees.numbers import own_rule, trees_by_rule
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.arrays import Array, Floats, Shape
+from inscape.arrays import LAYOUTS, Array, Floats, Shape, transposed
 from inscape.errors import InscapeError, ModelError, PartitionError, unknown_name
 from inscape.models.base import Model
 from inscape.models.function import FunctionModel
-from inscape.models.points_and_outputs import LAYOUTS, transposed
 
 if TYPE_CHECKING:
     import torch

@@ -12,10 +12,9 @@ import numpy as np
 from inscape.arrays import Array, Shape
 from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Model
-from inscape.models.decision import Output, follow
 from inscape.models.from_sklearn import Form, Unread, fitted_contents, read_estimator, read_sums
 from inscape.models.from_sklearn.transformers import unrolled
-from inscape.models.points_and_outputs import labels_of, squeezed
+from inscape.models.outputs import Output, follow, labels_of, squeezed
 from inscape.models.trees import TreeEnsemble, check_agreement, is_made_of_trees
 from inscape.models.trees.libraries import n_features_of
 from inscape.models.trees.numbers import own_rule, trees_by_rule

@@ -17,14 +17,13 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.arrays import Array, Shape
 from inscape.errors import ModelError
-from inscape.models.base import Model, checksum
-from inscape.models.decision import Output, described, outputs_of, scores_among
+from inscape.models.base import Model, checksum, layout_advice
 from inscape.models.device import Device, MixedPrecision, as_device
 from inscape.models.from_torch import N_POINTS, trace
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
 from inscape.models.module_wrappers import OutputModule
-from inscape.models.points_and_outputs import labels_of, layout_advice, squeezed
+from inscape.models.outputs import Output, described, labels_of, outputs_of, scores_among, squeezed
 from inscape.seeding import random_state_kept
 
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from inscape.arguments import whole_number
+from inscape.arguments import as_points, whole_number
 from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
-from inscape.models.decision import Output, decided
 from inscape.models.decision_rules import rule_of
 from inscape.models.function import FunctionModel
-from inscape.models.points_and_outputs import as_points
+from inscape.models.outputs import Output
 from inscape.models.preparation import Preparation, prepared
 from inscape.models.trees.libraries import kind_in_library
 
@@ -101,7 +100,7 @@ def wrap(
     inner = read(model, input_shape=shape, device=device, batch_size=batch_size, output=chosen)
     if autocast:
         inner.use_autocast()
-    ruled = decided(inner, rule)
+    ruled = inner.decided_by(rule)
     return ruled if preparation is None else prepared(ruled, preparation, input_shape)
 
 

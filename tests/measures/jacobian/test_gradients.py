@@ -10,10 +10,9 @@ from torch import nn
 from zoo import MAKERS, make, shape_of
 
 import inscape
-from inscape.measures.jacobian.forward import PrefixedNetwork
-from inscape.measures.jacobian.passes import POINTS_AT_ONCE, Consumer, PassSettings, jacobian_pass
+from inscape.measures.jacobian.forward import PrefixedNetwork, unit_layers
+from inscape.measures.jacobian.passes import POINTS_AT_ONCE, Consumer, Draws, PassSettings, jacobian_pass
 from inscape.measures.jacobian.reverse import jacobian
-from inscape.measures.jacobian.units import Draws, unit_layers
 
 
 class Keep(Consumer):

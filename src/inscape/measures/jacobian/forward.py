@@ -1,5 +1,6 @@
 """Forward through a perturbed network: its evaluation at a batch of points, and directions pushed through it.
 
+Its units stand in layers, a `Layer` for each elementwise piecewise-linear node.
 A network is cut after its first affine operations, since all perturbed copies share what comes before. The
 evaluation of the rest keeps what every unit reads and the slope that it has there; many directions at once
 then go through the network linearised at each point, in a multilayer perceptron as small matrix products.
@@ -16,12 +17,55 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arrays import Ints
+from inscape.arrays import Ints, Shape
 from inscape.budget import MEMORY
-from inscape.measures.jacobian.units import Layer, unit_layers
 from inscape.models.graph import INPUT, Graph, Node
 from inscape.models.graph.affine import Affine
 from inscape.progress import Meter
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """The units of one elementwise piecewise-linear node; unit i reads entry i of the node `source`.
+
+    Attributes:
+        node: the number of the bend in the graph.
+        source: the number of the node that it reads.
+        shape: the shape of a point of both.
+        kinks: the thresholds at which a unit bends: 0 for a relu, the bounds of a clip.
+        name: the module that holds it, for tables.
+    """
+
+    node: int
+    source: int
+    shape: Shape
+    kinks: tuple[float, ...]
+    name: str
+
+    @property
+    def size(self) -> int:
+        """How many units."""
+        return math.prod(self.shape)
+
+
+def unit_layers(graph: Graph) -> tuple[Layer, ...]:
+    """The layers of units in order of evaluation.
+
+    Every entry of a relu, leaky relu, prelu, abs, clip or maximum is a unit, so every place of a
+    convolutional layer has its own. The windows of max-pooling have no bias and are none.
+    """
+    layers: list[Layer] = []
+    for i, bend in graph.bends.items():
+        if bend.kinks:
+            node = graph.nodes[i]
+            path = node.path or f"{bend.name} {len(layers) + 1}"
+            layers.append(Layer(i, node.inputs[0], graph.shapes[i], bend.kinks, path))
+    return tuple(layers)
+
+
+def window_nodes(graph: Graph) -> int:
+    """How many max-pooling nodes the graph has: their kinks belong to no unit."""
+    return sum(not bend.is_elementwise for bend in graph.bends.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,22 +1,26 @@
 """One pass over points and perturbed networks that serves several measures at once.
 
-It hands each measure, a `Consumer`, one `Block` after the other.
+It hands each measure, a `Consumer`, one `Block` after the other. `Draws` says how networks are perturbed: a
+perturbed bias is b_i = beta_i + N(0, sigma^2), as in Def. 1.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Ints
 from inscape.budget import MEMORY
+from inscape.errors import MeasureError, unknown_name
 from inscape.measures.jacobian.forward import (
     Evaluation,
+    Layer,
     LayerChain,
     PrefixedNetwork,
     as_chain,
@@ -28,14 +32,74 @@ from inscape.measures.jacobian.forward import (
     push_alike,
     push_chain,
 )
-from inscape.measures.jacobian.units import Draws, Layer
 from inscape.measures.measurement import Measurement, graph_at
 from inscape.models import Model
-from inscape.models.graph import Graph
+from inscape.models.graph import Graph, Node
 from inscape.parallel import Job, Tell, in_order, single_products
 from inscape.progress import Meter
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
+
+
+KINDS = ("bias", "bias+weights")
+"""What is perturbed."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often and how a network is perturbed; `sigma=None` is the network as it is, once.
+
+    Two consumers with equal draws see the same perturbed networks.
+    """
+
+    sigma: float | None = None
+    n: int = 1
+    kind: str = "bias"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise MeasureError(unknown_name("noise", self.kind, KINDS))
+        if self.sigma is not None:
+            sigma = positive_number(self.sigma, "sigma", MeasureError, ": the spread of the biases")
+            object.__setattr__(self, "sigma", sigma)
+
+    @classmethod
+    def on_biases(cls, sigma: float | None, n: int, seed: int) -> Self:
+        """`n` draws of the biases, perturbed, or the network as it is if `sigma` is None."""
+        return (
+            cls() if sigma is None else cls(sigma, whole_number(n, "n_noise", 1, MeasureError), "bias", seed)
+        )
+
+    def biases(self, k: int, layers: tuple[Layer, ...], dtype: torch.dtype) -> list[Tensor] | None:
+        """What draw k adds to the bias of each unit, one (1, *shape) per layer; None if nothing."""
+        if self.sigma is None or not layers:
+            return None
+        rng = np.random.default_rng([self.seed, k])
+        perturbation = rng.standard_normal(sum(layer.size for layer in layers)) * self.sigma
+        by_layer = np.split(perturbation, np.cumsum([layer.size for layer in layers])[:-1])
+        return [
+            torch.from_numpy(p).to(dtype).reshape(1, *layer.shape)
+            for p, layer in zip(by_layer, layers, strict=True)
+        ]
+
+    def graph(self, k: int, graph: Graph) -> Graph:
+        """The graph whose weights are those of draw k; the graph itself if only biases are perturbed."""
+        if self.sigma is None or self.kind == "bias":
+            return graph
+        rng = np.random.default_rng([self.seed, k, 1])
+        nodes = [_perturbed(node, self.sigma, rng) for node in graph.nodes]
+        return Graph(nodes, output=graph.output, input_shape=graph.input_shape, head=graph.head)
+
+
+def _perturbed(node: Node, sigma: float, rng: np.random.Generator) -> Node:
+    """The node with N(0, sigma^2) added to each of its weights, if it has any."""
+    op = node.affine
+    if op is None or op.weight is None:
+        return node
+    perturbation = torch.from_numpy(rng.standard_normal(tuple(op.weight.shape)) * sigma)
+    constants = (op.weight.double() + perturbation, *op.constants[1:])
+    return replace(node, op=replace(op, constants=constants, then=None))
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ from torch import Tensor
 from inscape.errors import NotApplicableError, PartitionError
 from inscape.measures.measurement import check_weights
 from inscape.models import Model
-from inscape.models.decision import scores_among
+from inscape.models.outputs import scores_among
 from inscape.models.torch_module import eval_copy
 
 Scores = Callable[[Tensor], Tensor]

@@ -9,9 +9,8 @@ from torch import Tensor
 from inscape.arrays import Floats
 from inscape.budget import check_budget, timed
 from inscape.errors import NotApplicableError
-from inscape.measures.jacobian.forward import AtKink, good_at_kink
-from inscape.measures.jacobian.passes import Block, Consumer
-from inscape.measures.jacobian.units import Draws, Layer
+from inscape.measures.jacobian.forward import AtKink, Layer, good_at_kink
+from inscape.measures.jacobian.passes import Block, Consumer, Draws
 
 EVERY_UNIT_UP_TO = 64
 """Up to this many units each is judged in its own kink; of a larger network a random one is."""

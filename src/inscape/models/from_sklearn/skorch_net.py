@@ -7,7 +7,7 @@ import torch
 
 from inscape.errors import ModelError
 from inscape.models.base import Model
-from inscape.models.decision import decided
+from inscape.models.decision import DecidedModel
 from inscape.models.decision_rules import Threshold
 from inscape.models.torch_module import TorchModel
 
@@ -18,7 +18,7 @@ def read_skorch(net: Any, **options: Any) -> Model:
         raise ModelError(f"{type(net).__name__} is not fitted: call fit first")
     model = SkorchModel(net, **options)
     if hasattr(net, "threshold"):  # as binary classifiers have, of the probability of the second class
-        return decided(model, Threshold(float(net.threshold)))
+        return DecidedModel(model, Threshold(float(net.threshold)))
     return model
 
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
-from inscape.models.decision import scores_among
 from inscape.models.from_torch.moving import MOVING
 from inscape.models.from_torch.nonlinear import BENDS, ENDINGS
 from inscape.models.from_torch.recorder import WRITES, CallTranslation, Recorder, Value, called
@@ -27,7 +26,7 @@ from inscape.models.graph.trace import (
     infinite_node,
     is_residue,
 )
-from inscape.models.points_and_outputs import labels_of
+from inscape.models.outputs import labels_of, scores_among
 
 TRANSLATIONS: dict[str, CallTranslation] = {**MOVING, **SUMS, **MATRICES, **BENDS, **REPLACEMENTS, **ENDINGS}
 """How each ATen call becomes nodes, by its name without overload."""

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from inscape.arrays import Array, Floats
 from inscape.errors import ModelError, PartitionError
-from inscape.models.base import Model
+from inscape.models.base import Model, check_size
 from inscape.models.graph.network import Foreign, Graph, Node, refuse
-from inscape.models.points_and_outputs import check_size
 
 _SELU = 1.0507009873554805, 1.6732632423543772
 INCREASING: dict[str, Callable[[Tensor], Tensor]] = {

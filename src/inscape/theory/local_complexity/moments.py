@@ -103,9 +103,8 @@ def moments(
     """
     if isinstance(model, Moments):
         return model
-    from inscape.measures.jacobian.passes import PassSettings, jacobian_pass
+    from inscape.measures.jacobian.passes import Draws, PassSettings, jacobian_pass
     from inscape.measures.jacobian.tallies import ComplexityTally, MomentTally, RankTally, VariationTally
-    from inscape.measures.jacobian.units import Draws
 
     sigma = positive_number(sigma, "sigma", TheoryError)
     eta = sigma if eta is None else positive_number(eta, "eta", TheoryError)

@@ -15,8 +15,7 @@ import numpy as np
 from inscape.arrays import Array, Floats, Ints, Shape
 from inscape.errors import NonFiniteScoresError, warn
 from inscape.models import Model
-from inscape.models.base import Prediction
-from inscape.models.points_and_outputs import check_size
+from inscape.models.base import Prediction, check_size
 from inscape.parallel import Tell, in_order, is_parallel, single_products, spread
 from inscape.probes import Patch, Probe
 

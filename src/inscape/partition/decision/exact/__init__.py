@@ -10,7 +10,7 @@ from inscape.arrays import Shape
 from inscape.budget import MEMORY
 from inscape.errors import InscapeError, PartitionError
 from inscape.models import Model
-from inscape.models.points_and_outputs import check_size
+from inscape.models.base import check_size
 from inscape.parallel import Job, Shares, Tell, fitting, in_order
 from inscape.partition.decision.regions import DecisionRegions, DecisionSegment
 from inscape.probes import Probe, Segment

@@ -30,7 +30,7 @@ from inscape.arrays import Floats
 from inscape.budget import MEMORY
 from inscape.errors import PartitionError
 from inscape.models import Model, wrap
-from inscape.models.points_and_outputs import labels_of
+from inscape.models.outputs import labels_of
 from inscape.partition.linear.space.polytope import graph_and_point
 from inscape.pictures import Drawn
 from inscape.probes import Segment
