@@ -1,7 +1,8 @@
 """What each method would cost on the usual probes of a model, measured on a small sample and carried over.
 
 Of segments a few are walked, of a plane a small patch is subdivided, of the model a batch is evaluated, each
-timed; what is counted there is carried over to all probes by their number, length or linear regions.
+timed; what is counted there is carried over to all probes by their number, length or linear regions. The
+slower the model, the smaller the sample.
 """
 
 import math
@@ -41,12 +42,18 @@ COLUMNS: Columns = {
     "time_text": ("time", ""),
     "all_text": ("", ""),
 }
+SAMPLE_SECONDS = 2.0
+"""Of work on a sample of each kind, by what one evaluation takes; the least of it may take more."""
 TIMED_SEGMENTS = 10
-TIMED_KNOTS = 2000
-"""Linear pieces of a segment on which its time is measured."""
-TIMED_POINTS = 256
-TIMED_RESOLUTION = 32
-"""Of an adaptive plane on which the time of an evaluation is measured."""
+"""At most; at least one."""
+EVALUATIONS_ON_SEGMENT = 100
+"""Of a typical adaptive count."""
+TIMED_KNOTS = (100, 2000)
+"""The fewest and the most linear pieces of a segment on which its time is measured."""
+TIMED_POINTS = (8, 256)
+"""The fewest and the most points at which the model is evaluated to measure its time."""
+TIMED_RESOLUTION = (8, 32)
+"""The lowest and the highest of an adaptive plane on which the time of an evaluation is measured."""
 BYTES_PER_FACE = 400
 """Of the planar complex itself."""
 
@@ -217,8 +224,10 @@ def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
     from inscape.partition.linear.exact_cost import segment_cost, stretch
 
     cost = segment_cost(model, probes)
-    fraction = min(1.0, TIMED_KNOTS / cost.n_regions)
-    few = [stretch(segment, 0.5, fraction) for segment in as_segments(probes[:TIMED_SEGMENTS])]
+    affordable = SAMPLE_SECONDS / cost.per_evaluation
+    few = as_segments(probes[: _between(1, affordable / TIMED_KNOTS[0], TIMED_SEGMENTS)])
+    n_knots = _between(TIMED_KNOTS[0], affordable / len(few), TIMED_KNOTS[1])
+    few = [stretch(segment, 0.5, min(1.0, n_knots / cost.n_regions)) for segment in few]
     regions: list[Any] = []
 
     def job() -> None:
@@ -251,7 +260,8 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
 
 
 def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> TableRow:
-    few = probes[:TIMED_SEGMENTS]
+    affordable = SAMPLE_SECONDS / _seconds_per_evaluation(model, probes[0])
+    few = probes[: _between(1, affordable / EVALUATIONS_ON_SEGMENT, TIMED_SEGMENTS)]
     regions: list[Any] = []
 
     def job() -> None:
@@ -264,10 +274,12 @@ def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> TableRow:
 
 def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     (probe,) = probes
+    affordable = SAMPLE_SECONDS / _seconds_per_evaluation(model, probe)
+    resolution = _between(TIMED_RESOLUTION[0], math.sqrt(affordable), TIMED_RESOLUTION[1])
     regions: list[Any] = []
 
     def job() -> None:
-        regions[:] = [decision_regions(model, probe, method="adaptive", resolution=TIMED_RESOLUTION)]
+        regions[:] = [decision_regions(model, probe, method="adaptive", resolution=resolution)]
 
     seconds, n_evaluations = timed(job), typical_evaluations(probe)
     return _row(
@@ -280,13 +292,24 @@ def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
 def _grid(model: Model, probes: Sequence[Probe]) -> TableRow:
     dim, r = probes[0].dim, DEFAULT_RESOLUTION[probes[0].dim]
     n_evaluations = len(probes) * r**dim
-    if dim == 1:
-        batch = probes[0].points(np.linspace(0, 1, TIMED_POINTS))
-    else:
-        batch = probes[0].points(np.zeros((TIMED_POINTS, 2)))
-    seconds = timed(lambda: model.labels(batch)) / len(batch)
-    memory = _of_batches(model, probes, n_evaluations)
-    return _row(n_evaluations, memory=memory, seconds=seconds * n_evaluations)
+    seconds = n_evaluations * _seconds_per_evaluation(model, probes[0])
+    return _row(n_evaluations, memory=_of_batches(model, probes, n_evaluations), seconds=seconds)
+
+
+def _seconds_per_evaluation(model: Model, probe: Probe) -> float:
+    """The time of one of many evaluations of a model, the more of them the quicker it is."""
+    n, most = TIMED_POINTS
+    while True:
+        points = probe.points(np.linspace(0, 1, n) if probe.dim == 1 else np.zeros((n, 2)))
+        seconds = timed(lambda points=points: model.labels(points)) / n  # type: ignore[misc]
+        if n == most or seconds * 2 * n > SAMPLE_SECONDS / 4:
+            return seconds
+        n = min(most, 2 * n)
+
+
+def _between(low: int, wanted: float, high: int) -> int:
+    """A whole number near the one that is wanted, within bounds."""
+    return round(min(max(wanted, low), high))
 
 
 def _of_batches(model: Model, probes: Sequence[Probe], n_evaluations: float) -> int:

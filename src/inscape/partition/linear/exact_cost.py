@@ -22,7 +22,7 @@ from inscape.probes.plane import Domain, domain_of
 from inscape.probes.segment import as_segments
 
 FIRST_STRETCH = 1e-3
-"""The fraction of a line that is walked first."""
+"""The most of a line that is walked first, as a fraction; less where every unit may have a knot."""
 STEEPEST_GROWTH = 8.0
 """How many times longer the next stretch may be."""
 N_SEGMENTS = 3
@@ -242,7 +242,8 @@ def _n_faces(domain: Domain, chords: Floats, densities: Floats) -> float:
 
 def _densities(graph: Graph, lines: Sequence[Segment], centres: Floats, n_knots: int) -> Floats:
     """The knots that whole lines would have, were they as dense as around a point on each."""
-    counts, fractions = np.zeros(len(lines)), np.full(len(lines), FIRST_STRETCH)
+    first = min(FIRST_STRETCH, 2.5 * n_knots / max(graph.n_units, 1))
+    counts, fractions = np.zeros(len(lines)), np.full(len(lines), first)
     open_lines = np.arange(len(lines))
     while len(open_lines):
         stretches = [stretch(lines[i], centres[i], fractions[i]) for i in open_lines.tolist()]
