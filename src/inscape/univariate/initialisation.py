@@ -6,13 +6,28 @@ not hold: they are what a proof needs; flows from far smaller networks often beh
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from inscape.arrays import Floats
 from inscape.errors import ModelError, unknown_name
 from inscape.seeding import RandomState, as_generator
 
 Parameters = tuple[Floats, Floats, Floats, float]
+
+
+class InitialScale(TypedDict, total=False):
+    """The settings of `draw`: sigmas of "gaussian" and "small"; for "theorem" those of `theorem_sizes`."""
+
+    sigma_hidden: float
+    sigma_output: float
+    sigma: float
+    n_changes: int
+    shortest: float
+    n: int
+    radius: float
+    density: float | None
+    delta: float
+    eps: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The univariate network f(x) = sum_j v_j relu(w_j x + b_j) + c, and where its slope changes."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from inscape.errors import ModelError, UnivariateError, warn
 from inscape.pictures import Drawn, finished
 from inscape.seeding import RandomState
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.univariate.initialisation import InitialScale, draw
 
 if TYPE_CHECKING:
     import torch
@@ -273,11 +274,14 @@ class ShallowNet:
 
     @classmethod
     def random(
-        cls, width: int, *, init: str = "torch", random_state: RandomState = None, **scale: Any
+        cls,
+        width: int,
+        *,
+        init: str = "torch",
+        random_state: RandomState = None,
+        **scale: Unpack[InitialScale],
     ) -> "ShallowNet":
         """A random net of that width; `inscape.univariate.initialisation.draw` says what `init` may be."""
-        from inscape.univariate.initialisation import draw
-
         k = whole_number(width, "width", 1, ModelError)
         return cls(*draw(k, init, random_state, **scale))
 

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from inscape.seeding import RandomState, as_generator, as_seed
 from inscape.training.data.image_sets import IMAGE_SETS, find_or_fetch
 from inscape.training.data.own_files import read_file, read_folder
 from inscape.training.data.subset import balanced_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EMBEDDED = ("digits", "iris", "wine", "breast_cancer")
 NAMES = (*EMBEDDED, *IMAGE_SETS)
@@ -48,7 +51,7 @@ class DataSet:
         rows = balanced_rows(self.y, len(self), n, random_state)
         return replace(self, x=self.x[rows], y=None if self.y is None else self.y[rows])
 
-    def table(self) -> Any:
+    def table(self) -> "Points | pd.DataFrame":
         """The points as a pandas table if their columns have names, else as they are."""
         if self.feature_names is None:
             return self.x
