@@ -18,8 +18,8 @@ from inscape import Patch, decision_regions, linear_regions
 from inscape.models.graph.piecewise import Leaky
 from inscape.partition.linear.planes import plan
 from inscape.partition.linear.planes.complex.renumber import near_order
-from inscape.partition.linear.planes.layer import buffers, cut, sign_vectors
-from inscape.partition.linear.planes.values import linear_map
+from inscape.partition.linear.planes.layer import buffers, cut, edge_crossings, sign_vectors
+from inscape.partition.linear.planes.values import linear_map, values
 
 WAYS = {
     "numbers": [(cut, "RENUMBER_FROM_FACES", 1), (cut, "RENUMBER_FROM_GROWTH", 1)],
@@ -195,11 +195,20 @@ def test_near_order_is_an_order_with_small_steps(seed, n, n_first):
         assert steps.mean() < 0.6 * np.linalg.norm(np.diff(points, axis=0), axis=1).mean()
 
 
-@pytest.mark.parametrize("stretch", [(cut, "SHARED_FROM_FACES", 1), (cut, "SHARED_FROM_ITEMS", 1)])
-def test_stretches_that_threads_take_give_the_same_bits(stretch):
+SHARED = [
+    (cut, "SHARED_FROM_FACES", 1),
+    (cut, "SHARED_FROM_ITEMS", 1),
+    (edge_crossings, "SHARED_FROM_EDGES", 1),
+    (values, "NUMBERS_IN_STRETCH", 8),
+]
+
+
+@pytest.mark.parametrize("way", [[], WAYS["rows not stored"], EVERY], ids=["plain", "not stored", "every"])
+@pytest.mark.parametrize("stretches", [*([one] for one in SHARED), SHARED])
+def test_stretches_that_threads_take_give_the_same_bits(stretches, way):
     net = mlp(2, 20, 20, 20, 3)
-    plain = linear_regions(net, square(), n_jobs=1).subdivision.planar
-    shared = as_if_large([stretch], linear_regions, net, square(), n_jobs=2).subdivision.planar
+    plain = as_if_large(way, linear_regions, net, square(), n_jobs=1).subdivision.planar
+    shared = as_if_large([*stretches, *way], linear_regions, net, square(), n_jobs=2).subdivision.planar
     for name in ("xy", "ends", "born", "start", "loop", "shared", "fixed"):
         assert getattr(plain, name).tobytes() == getattr(shared, name).tobytes()
 

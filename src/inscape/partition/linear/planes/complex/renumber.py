@@ -8,11 +8,13 @@ what is near. The faces inside a small face are near to each other anyway.
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from inscape.arrays import Ints
 from inscape.compiled import compiled, kernel
+from inscape.parallel import spread
 from inscape.partition.linear.planes.complex.half_edges import (
     PlanarComplex,
     direction_of,
@@ -31,9 +33,12 @@ def renumbered(planar: PlanarComplex, n_vertices: int, n_edges: int) -> tuple[Pl
     Returns:
         the complex; the new number of each vertex; the order of the faces.
     """
-    vertices = near_order(planar.xy, n_vertices, _NUMBERS_PER_SQUARE)
-    edges = near_order(_middles(planar.ends, planar.xy), n_edges, _NUMBERS_PER_SQUARE)
-    faces = near_order(planar.xy[planar.first_corners], 0, _NUMBERS_PER_SQUARE)
+    places = (
+        (planar.xy, n_vertices),
+        (_middles(planar.ends, planar.xy), n_edges),
+        (planar.xy[planar.first_corners], 0),
+    )
+    vertices, edges, faces = spread(partial(near_order, *own, _NUMBERS_PER_SQUARE) for own in places)
     start, loop = reorder_loops(planar.start, planar.loop, faces)
     number = _inverse(vertices)
     ends = planar.ends[edges]

@@ -12,6 +12,7 @@ count from the end; two of them must not be subtracted as they are.
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -304,7 +305,7 @@ def copy_output(old: CutOutput, new: CutOutput) -> None:
     new.counts[:] = old.counts
 
 
-def joined(stretches: list[CutOutput], first_faces: list[int], inputs: CutInput) -> CutOutput:
+def joined(stretches: Sequence[CutOutput], first_faces: Sequence[int], inputs: CutInput) -> CutOutput:
     """The results of stretches of faces, each counted from 0, as if all faces had been cut in one go.
 
     Args:

@@ -6,17 +6,13 @@ crossings of one unit, and the faces between the chords; the edges and vertices 
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from inscape.arrays import Bools, Floats, Ints, SignVectors
 from inscape.compiled import kernel
-from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.complex.renumber import renumbered
 from inscape.partition.linear.planes.layer.buffers import (
@@ -36,7 +32,7 @@ from inscape.partition.linear.planes.layer.buffers import (
     sizes_of,
     written,
 )
-from inscape.partition.linear.planes.layer.edge_crossings import Crossings, crossings
+from inscape.partition.linear.planes.layer.edge_crossings import Crossings, crossings, in_stretches
 from inscape.partition.linear.planes.layer.faces import cut_each
 from inscape.partition.linear.planes.layer.sign_vectors import (
     Packed,
@@ -57,10 +53,7 @@ SHARED_FROM_FACES = 2**12
 """From this many faces on, threads cut them at a time ..."""
 
 SHARED_FROM_ITEMS = 2**16
-"""... or from this many edges or points on cut and place them ..."""
-
-N_STRETCHES = 16
-"""... in this many stretches; what comes out is the same as of one."""
+"""... or from this many edges or points on cut and place them."""
 
 NODES_AT_FIRST, INTERSECTIONS_AT_FIRST = 128, 512
 """For how many of them on a face there is memory, until one has more: with less, the first layer even
@@ -192,13 +185,13 @@ def _grown(
     planar: PlanarComplex, crossed: Crossings, xy: Floats, faces: CutFaces, inside: Inside, layer: int
 ) -> PlanarComplex:
     """The complex after the cut; `xy` are its vertices without those inside old faces."""
-    n_edges, n = len(planar.ends), len(planar.ends) + len(crossed.first)
-    m = n + len(inside.ends)
-    ends, born, shared = in_one_block([np.empty((m, 2), np.int32), np.empty(m, np.int32), np.empty(m, bool)])
+    n_edges = len(planar.ends)
+    n = n_edges + len(crossed.first) + len(inside.ends)
+    ends, born, shared = in_one_block([np.empty((n, 2), np.int32), np.empty(n, np.int32), np.empty(n, bool)])
     old = planar.ends, planar.born, planar.shared
     points = crossed.point_start, crossed.of_points(crossed.edge), len(planar.xy)
-    _in_stretches(n_edges, lambda a, b: _cut_edges(*old, *points, a, b, ends, born, shared))
-    ends[n:], born[n:], shared[n:] = inside.ends, layer, False
+    new = inside.ends, layer, ends, born, shared
+    in_stretches(n_edges, SHARED_FROM_ITEMS, lambda a, b: _cut_edges(*old, *points, a, b, *new))
     fixed = np.zeros(len(xy) + len(inside.xy), bool)
     fixed[: len(planar.xy)] = planar.fixed
     return PlanarComplex(
@@ -231,7 +224,7 @@ def _with_crossing_points(xy: Any, ends: Any, edge: Any, s: Any) -> Any:
     n = len(xy) + len(s)
     out = np.empty((n + len(s) // 2, 2))
     out[: len(xy)] = xy
-    _in_stretches(len(s), lambda a, b: _place_crossing_points(xy, ends, edge, s, a, b, out))
+    in_stretches(len(s), SHARED_FROM_ITEMS, lambda a, b: _place_crossing_points(xy, ends, edge, s, a, b, out))
     return out[:n]
 
 
@@ -242,14 +235,6 @@ def _extended(xy: Any, more: Any) -> Any:
         return np.concatenate([xy, more])
     xy.base[len(xy) : n] = more
     return xy.base[:n]
-
-
-def _in_stretches(n: int, work: Callable[[int, int], Any]) -> None:
-    """Have n items worked on, from one to another, in stretches that threads take at a time."""
-    if n < SHARED_FROM_ITEMS or not is_parallel():
-        work(0, n)
-        return
-    spread(partial(work, *own) for own in pairwise(np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()))
 
 
 @kernel
@@ -265,9 +250,21 @@ def _place_crossing_points(xy, ends, edge, s, begin, stop, out):
 
 @kernel
 def _cut_edges(
-    ends, born, shared, point_start, edge, n_vertices, begin, stop, new_ends, new_born, new_shared
+    ends,
+    born,
+    shared,
+    point_start,
+    edge,
+    n_vertices,
+    begin,
+    stop,
+    inside,
+    layer,
+    new_ends,
+    new_born,
+    new_shared,
 ):
-    """Write what edges become, from one to another.
+    """Write what edges become, from one to another, and as large a part of the new edges `inside` (k, 2).
 
     Crossing point k, which is vertex n_vertices + k, lies on edge[k]; those of an edge start at point_start.
     """
@@ -281,6 +278,11 @@ def _cut_edges(
         i = edge[k] + k
         new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
         new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
+    # (3) sections of chords
+    n = len(ends) + len(edge)
+    for i in range(len(inside) * begin // len(ends), len(inside) * stop // len(ends)):
+        new_ends[n + i, 0], new_ends[n + i, 1] = inside[i, 0], inside[i, 1]
+        new_born[n + i], new_shared[n + i] = layer, False
 
 
 def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFaces, Inside, Lines]:
@@ -295,24 +297,15 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFace
         is_complete, `CutFaces`, `Inside` and `Lines`; an edge inside is numbered after those of the old
         ones.
     """
-    n = len(tied)
-    if n < SHARED_FROM_FACES or not is_parallel():
-        is_complete, out = _cut_stretch(inputs, float(most), tied)
-    else:
-        bounds = np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()
-        stretches = [
-            inputs._replace(start=inputs.start[a : b + 1], face_signs=inputs.face_signs[a:b])
-            for a, b in pairwise(bounds)
-        ]
-        cut_stretches = spread(
-            partial(_cut_stretch, own, float(most), tied[a:b])
-            for own, (a, b) in zip(stretches, pairwise(bounds), strict=True)
-        )
-        is_complete, out = (
-            all(done for done, _ in cut_stretches),
-            joined([p for _, p in cut_stretches], bounds[:-1], inputs),
-        )
-    return is_complete and len(out.faces.parent) <= most, out.faces, out.inside, out.lines
+
+    def cut_stretch(begin: int, stop: int) -> tuple[int, bool, CutOutput]:
+        own = inputs._replace(start=inputs.start[begin : stop + 1], face_signs=inputs.face_signs[begin:stop])
+        return begin, *_cut_stretch(own, float(most), tied[begin:stop])
+
+    first_faces, are_done, cuts = zip(*in_stretches(len(tied), SHARED_FROM_FACES, cut_stretch), strict=True)
+    out = cuts[0] if len(cuts) == 1 else joined(cuts, first_faces, inputs)
+    is_complete = all(are_done) and len(out.faces.parent) <= most
+    return is_complete, out.faces, out.inside, out.lines
 
 
 def _cut_stretch(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutOutput]:

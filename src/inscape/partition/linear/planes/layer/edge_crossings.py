@@ -5,14 +5,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
 from inscape.arrays import Floats, Int32s, Ints, SignVectors
 from inscape.compiled import choosing, compiled, inlined, kernel
 from inscape.errors import NonGenericError
-from inscape.parallel import spread
+from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.sign_vectors import count_bits, lowest_bit
 from inscape.partition.linear.planes.values.values import Values, value
@@ -21,9 +22,21 @@ from inscape.partition.linear.rounding import RoundingBounds
 ONE_POINT_WITHIN = 1e-9
 """Crossings this near on an edge, relative to its length, may be in one point."""
 
+SHARED_FROM_EDGES = 2**14
+"""From this many edges on, threads look for crossings at a time."""
 
-EDGES_IN_BLOCK = 2**14
-"""Crossed edges that one thread takes at a time."""
+N_STRETCHES = 32
+"""How many stretches of a list threads take, one at a time; what comes out is the same as of one."""
+
+Result = TypeVar("Result")
+
+
+def in_stretches(n: int, shared_from: int, work: Callable[[int, int], Result]) -> list[Result]:
+    """What comes of n items, from one to another, in stretches that threads take if there are enough."""
+    if n < shared_from or not is_parallel():
+        return [work(0, n)]
+    bounds = np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()
+    return spread(partial(work, *own) for own in pairwise(bounds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,17 +165,19 @@ def _changed(above, zero, a, b, w):
 
 
 @kernel
-def _count(above, zero, ends, start, crossed):
-    """Write where the crossings of each edge start, and which edges have any; returns how many those are."""
+def _count(above, zero, ends, begin, stop, start, crossed):
+    """Write where the crossings of edges start, from one edge to another, and which edges have any.
+
+    The former are counted from 0, the latter stand from `begin` on. Returns how many edges and crossings.
+    """
     n, total = 0, 0
-    for e in range(len(ends)):
+    for e in range(begin, stop):
         start[e] = total
         for w in range(above.shape[1]):
             total += count_bits(_changed(above, zero, ends[e, 0], ends[e, 1], w))
-        crossed[n] = e
+        crossed[begin + n] = e
         n += total > start[e]
-    start[len(ends)] = total
-    return n
+    return n, total
 
 
 def entry(values: Any, vertex: int, u: int) -> Any:
@@ -218,20 +233,23 @@ def _edge_crossings(
     Returns:
         start, edge, unit, s and change as in `Crossings`; whether any two crossings of an edge are close.
     """
-    start, crossed = np.empty(len(ends) + 1, np.int64), np.empty(len(ends) + 1, np.int32)
-    crossed = crossed[: _count(above, zero, ends, start, crossed)]
-    m = int(start[-1])
-    edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
+    start, crossed = np.empty(len(ends) + 1, np.int64), np.empty(len(ends), np.int32)
     source = values.vectors if values.is_stored else values
 
-    def fill(some: Any) -> Any:
-        read = source, values.h, kinks, above, zero, ends, some, ONE_POINT_WITHIN
+    def count(begin: int, stop: int) -> tuple[int, int, int, int]:
+        return begin, stop, *_count(above, zero, ends, begin, stop, start, crossed)
+
+    def fill(begin: int, stop: int, n: int, first: int) -> Any:
+        if first:
+            start[begin:stop] += first
+        read = source, values.h, kinks, above, zero, ends, crossed[begin : begin + n], ONE_POINT_WITHIN
         return _fill(*read, start, edge, unit, s, change)
 
-    if len(crossed) <= EDGES_IN_BLOCK:
-        return start, edge, unit, s, change, fill(crossed)
-    blocks = range(0, len(crossed), EDGES_IN_BLOCK)
-    is_close = spread(partial(fill, crossed[first : first + EDGES_IN_BLOCK]) for first in blocks)
+    counted = in_stretches(len(ends), SHARED_FROM_EDGES, count)
+    *firsts, m = accumulate((own[-1] for own in counted), initial=0)
+    start[-1] = m
+    edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
+    is_close = spread(partial(fill, *own[:3], first) for own, first in zip(counted, firsts, strict=True))
     return start, edge, unit, s, change, any(is_close)
 
 

@@ -52,7 +52,7 @@ _NUMBERS_IN_BLOCK = 2**20
 _BLOCK_WITHOUT_DEAD_UNITS = 2**15
 """How many numbers a block has from which units are left out: the smaller, the more are."""
 
-_BLOCKS_IN_JOB = 32
+_BLOCKS_IN_JOB = 16
 """How many blocks one thread takes: each job begins anew to choose which units are left out."""
 
 VECTORS_FOR_SCALE = 64

@@ -8,7 +8,7 @@ On lines a linear map of a bent tensor follows without a product each, by the fo
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -266,65 +266,61 @@ def _by_formula(a, b, s, entry, change, i, out, columns):
             out[v] -= weight * column[v]
 
 
-NUMBERS_IN_STRETCH = 2**14
-"""Breakpoints of the lines that one thread takes at a time."""
+NUMBERS_IN_STRETCH = 2**12
+"""Breakpoints of the lines that one thread takes at a time ..."""
+
+MOST_STRETCHES = 100
+"""... if these are not too many: they have a byte for each vertex."""
+
+OPEN, DONE = 0, -1
+"""What stands for the stretch at a vertex that any may fill, and at one that none is to fill any more."""
 
 
-OPEN, KNOWN = -1, -2
-"""Owners of vertices that no line has filled yet, and of those that none is to fill."""
-
-
-def stretches(lines: Lines, number: int, n: int, owner: Int32s) -> list[tuple[int, Lines]]:
-    """Lines in stretches that threads can take at a time, each with the number of its first line.
+def stretches(lines: Lines, n: int, stretch_of: Any, *, is_disjoint: bool) -> list[tuple[int, Lines]]:
+    """Lines in stretches that threads can take at a time, each with its number.
 
     The first line on which a vertex from n on lies gives the values there. One thread meets that line first;
-    for several its number is written as the vertex's owner, whichever of them comes first.
+    for several the stretch of that line is written, unless no two lines have a vertex in common.
 
     Args:
         lines: all of them.
-        number: of the first one.
-        n: the vertices before have no owner.
-        owner: of each vertex from n on.
+        n: the vertices before are not open.
+        stretch_of: for each vertex from n on which stretch is to fill it, or `OPEN`, or `DONE`.
+        is_disjoint: whether no vertex lies on two lines.
     """
     first, last = int(lines.start[0]), int(lines.start[-1])
-    n_stretches = -(-(last - first) // NUMBERS_IN_STRETCH)
+    n_stretches = min(-(-(last - first) // NUMBERS_IN_STRETCH), MOST_STRETCHES)
     if not is_parallel() or n_stretches < 2:
-        return [(number, lines)]
-    _write_owners(lines, number, n, owner)
+        return [(OPEN, lines)]
     even = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
     inner = np.unique(np.searchsorted(lines.start, even))
     bounds = [0, *inner[(inner > 0) & (inner < len(lines.ends))].tolist(), len(lines.ends)]
-    return [
-        (number + a, lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1]))
-        for a, b in pairwise(bounds)
-    ]
+    own = [lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1]) for a, b in pairwise(bounds)]
+    if is_disjoint:
+        return [(OPEN, some) for some in own]
+    for number, some in enumerate(own, 1):
+        _write_stretch(some, number, n, stretch_of)
+    return list(enumerate(own, 1))
 
 
 @kernel
-def _write_owners(lines, number, n, owner):
-    """Write the first line on which each open vertex lies, `number` being that of the first of all."""
-    for line in range(len(lines.ends)):
-        for k in range(lines.start[line], lines.start[line + 1]):
-            x = lines.vertex[k] - n
-            if x >= 0 and owner[x] == OPEN:
-                owner[x] = number + line
-
-
-@inlined
-def _is_own(owner, x, line):
-    """Whether it is for a line to fill vertex x."""
-    return owner[x] == OPEN or owner[x] == line
+def _write_stretch(lines, number, n, stretch_of):
+    """Write the number of a stretch of lines at the open vertices on them."""
+    for k in range(lines.start[0], lines.start[len(lines.ends)]):
+        x = lines.vertex[k] - n
+        if x >= 0 and stretch_of[x] == OPEN:
+            stretch_of[x] = number
 
 
 @kernel
-def _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutoff, above, near):
-    """Fill the vectors at the breakpoints of lines; each vertex by the line that owns it."""
+def _expand_each(y, number, lines, columns, stretch_of, base, slope, kinks, cutoff, above, near):
+    """Fill the vectors at the breakpoints of a stretch of lines that are for it to fill; each once."""
     for line in range(len(lines.ends)):
         # (1) is there anything to fill?
         first, last = lines.start[line], lines.start[line + 1]
         is_open = False
         for k in range(first, last):
-            is_open |= lines.vertex[k] >= 0 and _is_own(owner, lines.vertex[k], first_line + line)
+            is_open |= lines.vertex[k] >= 0 and stretch_of[lines.vertex[k]] == number
         if not is_open:
             continue
         # (2) with many breakpoints the line is followed from its first end
@@ -335,9 +331,9 @@ def _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutof
             start_line(y[a], y[b], s, entry, change, 0, len(s), columns, base, slope)
         for i in range(last - first):
             x = lines.vertex[first + i]
-            if x >= 0 and _is_own(owner, x, first_line + line):
+            if x >= 0 and stretch_of[x] == number:
                 # (3) the vector at a breakpoint, and its signs
-                out, owner[x] = y[x], first_line + line
+                out, stretch_of[x] = y[x], DONE
                 if is_long:
                     for v in range(len(base)):
                         out[v] = base[v] + s[i] * slope[v]
@@ -373,15 +369,15 @@ def expand(
         above: the signs of the new vectors are written there, see `pack_vectors`; nothing is if it is empty.
         near: the same for those that have an entry near to a kink.
     """
-    owner = np.full(len(y), OPEN, np.int32)
-    owner[:n_old] = KNOWN
+    stretch_of = np.zeros(len(y), np.int8)
+    stretch_of[:n_old] = DONE
 
-    def fill(first_line: int, lines: Lines) -> None:
+    def fill(number: int, lines: Lines) -> None:
         base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
-        _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutoff, above, near)
+        _expand_each(y, number, lines, columns, stretch_of, base, slope, kinks, cutoff, above, near)
 
-    for lines, number in ((edges, 0), (chords, len(edges.ends))):
-        spread(partial(fill, *own) for own in stretches(lines, number, 0, owner))
+    for lines in (edges, chords):
+        spread(partial(fill, *own) for own in stretches(lines, 0, stretch_of, is_disjoint=lines is edges))
 
 
 @inlined
@@ -414,15 +410,15 @@ def _sign(vector, x, signs):
 
 
 @kernel
-def _sign_each(values, first_line, lines, n_ends, owner, at_a, at_b, vector, signs):
-    """Write the signs at the vertices that lines own, and at the ends of these lines if n_ends = 2."""
+def _sign_each(values, number, lines, n_ends, stretch_of, at_a, at_b, vector, signs):
+    """Write the signs at the vertices that a stretch of lines is to fill, and at their ends if n_ends = 2."""
     n = len(values.vectors)
     for line in range(len(lines.ends)):
         # (1) is there anything to sign?
         first, last = lines.start[line], lines.start[line + 1]
         is_open = False
         for k in range(first, last):
-            is_open |= lines.vertex[k] >= n and _is_own(owner, lines.vertex[k] - n, first_line + line)
+            is_open |= lines.vertex[k] >= n and stretch_of[lines.vertex[k] - n] == number
         if not is_open:
             continue
         # (2) the vectors at the ends, and their signs
@@ -432,15 +428,15 @@ def _sign_each(values, first_line, lines, n_ends, owner, at_a, at_b, vector, sig
         a, b = values.vectors[v] if v < n else at_a, values.vectors[w] if w < n else at_b
         for d in range(n_ends):
             x = lines.ends[line, d]
-            if x >= n and owner[x - n] == OPEN:
-                owner[x - n] = first_line + line
+            if x >= n and stretch_of[x - n] == OPEN:
+                stretch_of[x - n] = DONE
                 _sign(a if d == 0 else b, x, signs)
         # (3) the vectors at the breakpoints, and their signs
         s, entry, change = lines.s[first:last], lines.unit[first:last], lines.change[first:last]
         for k in range(first, last):
             x = lines.vertex[k]
-            if x >= n and _is_own(owner, x - n, first_line + line):
-                owner[x - n] = first_line + line
+            if x >= n and stretch_of[x - n] == number:
+                stretch_of[x - n] = DONE
                 _by_formula(a, b, s, entry, change, k - first, vector, values.columns)
                 _sign(vector, x, signs)
 
@@ -458,17 +454,16 @@ def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors,
         near: the same for those that have an entry near to a kink.
     """
     h, edges, chords = values.h, values.edges, values.chords
-    n, owner = len(values.vectors), np.full(len(values.line), OPEN, np.int32)
+    n, stretch_of = len(values.vectors), np.zeros(len(values.line), np.int8)
 
-    def sign(n_ends: int, first_line: int, lines: Lines) -> None:
+    def sign(n_ends: int, number: int, lines: Lines) -> None:
         scratch = np.empty(h), np.empty(h), np.empty(h)
-        _sign_each(values, first_line, lines, n_ends, owner, *scratch, (kinks, cutoff, above, near))
+        _sign_each(values, number, lines, n_ends, stretch_of, *scratch, (kinks, cutoff, above, near))
 
-    _locate(values, edges, 0)
-    _locate(values, chords, len(edges.ends))
-    spread(partial(sign, 2, *own) for own in stretches(chords, 0, n, owner))
-    # an end of chords has the same signs, whichever of them writes these and owns it
-    spread(partial(sign, 0, *own) for own in stretches(edges, len(chords.ends), n, owner))
+    spread(partial(_locate, values, *own) for own in ((edges, 0), (chords, len(edges.ends))))
+    # an end of chords has the same signs, whichever of them writes these
+    spread(partial(sign, 2, *own) for own in stretches(chords, n, stretch_of, is_disjoint=False))
+    spread(partial(sign, 0, *own) for own in stretches(edges, n, stretch_of, is_disjoint=True))
 
 
 @kernel
