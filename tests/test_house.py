@@ -24,7 +24,7 @@ MOST_FILES = 15
 MOST_NAMES_USED_TWICE = 8
 """A command is called as what it runs; segments and planes, exact and adaptive, are natural pairs."""
 MOST_USES_OF_A_NAME = 2
-MOST_HALVES = 0.09
+MOST_HALVES = 0.085
 """The fraction of all modules that exactly one other imports, an __init__ not counted."""
 COMPILERS = {"choosing", "compiled", "inlined", "kernel", "njit", "summing"}
 

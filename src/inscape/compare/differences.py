@@ -184,7 +184,7 @@ def _on_plane(
     c = int(np.prod(graphs[0].shapes[graphs[0].output]))
     best: list[tuple[float, Floats, int]] = []
 
-    def look(xy: Floats, output: "Tensor") -> None:
+    def keep_largest(xy: Floats, output: "Tensor") -> None:
         gap = compared(output[:, :c].numpy(), output[:, c:].numpy())
         at, label = np.unravel_index(int(gap.argmax()), gap.shape)
         if not best or gap[at, label] > best[0][0]:
@@ -193,7 +193,7 @@ def _on_plane(
     domain = domain_of(probe)
     flat = [g.reshaped((int(np.prod(g.shapes[g.output])),)) for g in graphs]
     with pair.a.unchanged(), pair.b.unchanged():
-        subdivide(side_by_side(*flat), domain.plane, domain.corners, memory=MEMORY, sink=look)
+        subdivide(side_by_side(*flat), domain.plane, domain.corners, memory=MEMORY, sink=keep_largest)
     _, xy, label = best[0]
     return xy, label
 

@@ -280,7 +280,7 @@ class Churn:
         self._first: list[Any] | None = None
         self._last: list[Any] | None = None
 
-    def look(self, model: Model) -> dict[str, float | None]:
+    def row(self, model: Model) -> dict[str, float | None]:
         """The columns of a call: "churn" against the last one and "churn_first", each with its error.
 
         They are None at the first call, where there is nothing to compare with.

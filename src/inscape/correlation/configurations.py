@@ -41,7 +41,7 @@ def checked_runs(frame: Any, measure: str, target: str, by: str | Sequence[str])
     if repeated:
         raise StudyError(f"the frame has several columns {', '.join(repeated)}: keep one of each")
     if measure == target:
-        raise StudyError(f"measure and target are both {measure!r}: a column goes with itself")
+        raise StudyError(f"measure and target are both {measure!r}: a column always correlates with itself")
     if "train_accuracy" in table:
         table["train_accuracy"] = _numbers(table, "train_accuracy")
     if target == "gap" and "gap" not in table and {"train_accuracy", "test_accuracy"} <= set(table):

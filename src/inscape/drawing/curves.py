@@ -154,15 +154,15 @@ def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Floats]],
     ax.axvspan(_LEAST_RATIO, 1.0, color=TEN[2], alpha=0.10, lw=0)
     ax.axvspan(1e3, _MOST_RATIO * 3, color=TEN[3], alpha=0.18, lw=0)
     ax.axvline(1.0, color=ink(), lw=0.8)
-    looks = {"stated": (TEN[2], -0.17, "s"), "corrected": (TEN[0], 0.17, "o")}
-    for form, (colour, shift, mark) in looks.items():
+    marks = {"stated": (TEN[2], -0.17, "s"), "corrected": (TEN[0], 0.17, "o")}
+    for form, (colour, shift, mark) in marks.items():
         label: str | None = form
         for row, values in enumerate(ratios.get(form, ())):
             shown = np.clip(np.asarray(values, dtype=np.float64), 1.2 * _LEAST_RATIO, _MOST_RATIO)
             if len(shown) == 0:
                 continue
-            place = np.full(len(shown), row + shift)
-            ax.plot(shown, place, "|", color=colour, ms=6, mew=0.7, alpha=0.45, zorder=2)
+            at = np.full(len(shown), row + shift)
+            ax.plot(shown, at, "|", color=colour, ms=6, mew=0.7, alpha=0.45, zorder=2)
             ax.plot(
                 np.median(shown),
                 row + shift,

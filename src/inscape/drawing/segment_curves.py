@@ -101,13 +101,13 @@ def draw_dots(ax: Any, dots: Dots | None, classes: Classes, height: float) -> No
     if dots is None:
         return
     for some, size, alpha in ((~dots.is_on, 10, 0.55), (dots.is_on, 24, 1.0)):
-        look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black"}
+        style: dict[str, Any] = {"facecolor": "white", "edgecolor": "black"}
         if dots.labels is not None:
             colours = [deeper(classes.colours[label]) for label in dots.labels[some].tolist()]
-            look = {"facecolor": colours, "edgecolor": "white"}
+            style = {"facecolor": colours, "edgecolor": "white"}
         at = np.full(int(some.sum()), height)
         transform = ax.get_xaxis_transform()
-        ax.scatter(dots.t[some], at, s=size, alpha=alpha, lw=0.7, zorder=4, transform=transform, **look)
+        ax.scatter(dots.t[some], at, s=size, alpha=alpha, lw=0.7, zorder=4, transform=transform, **style)
 
 
 def _draw_band(ax: Any, edges: Floats, labels: Ints, classes: Classes, height: float) -> None:

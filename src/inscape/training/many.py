@@ -123,15 +123,15 @@ def train_on_fresh(
         step, loss = saved["n_done"], saved["loss"]
         draw.restore(saved["draw"])  # type: ignore[attr-defined]
     else:
-        program.look(step)
+        program.show_monitor(step)
     while step < n_steps:
-        count = program.until_look(step, min(n_steps - step, STEPS_DRAWN_TOGETHER))
+        count = program.steps_to_measure(step, min(n_steps - step, STEPS_DRAWN_TOGETHER))
         drawn = [as_tensors(*draw(size), program.dtype) for _ in range(count)]
         x, y = (torch.cat(draws) for draws in zip(*drawn, strict=True))
         rates = [recipe.learning_rate] * count
         loss = program.steps(program.flat(x), y, torch.arange(len(x)), [size] * count, rates)[-1]
         step += count
-        program.look(step)
+        program.show_monitor(step)
         if checkpoint is not None and checkpoint.is_due():
             drawn_so_far = draw.state()  # type: ignore[attr-defined]
             checkpoint.save(program.state() | {"loss": float(loss), "draw": drawn_so_far})
@@ -163,14 +163,14 @@ def _train_compiled(
         losses = saved["losses"].tolist()
         generator.set_state(torch.from_numpy(saved["generator"]))
     else:
-        program.look(0)
+        program.show_monitor(0)
     for first in range(per_epoch * len(losses), n_steps, per_epoch):
         order, total, i = torch.randperm(n, generator=generator), 0.0, 0
         while i < per_epoch:
-            k = i + program.until_look(first + i, per_epoch - i)
+            k = i + program.steps_to_measure(first + i, per_epoch - i)
             rates = [recipe.rate_at(first + j, n_steps, per_epoch) for j in range(i, k)]
             total += float(program.steps(flat, labels, order[ends[i] : ends[k]], sizes[i:k], rates).sum())
-            program.look(first + k)
+            program.show_monitor(first + k)
             i = k
         losses.append(total / n if math.isfinite(total) else math.nan)
         if not math.isfinite(total):
@@ -274,11 +274,11 @@ class _Program:
         self._n_done += len(sizes)
         return losses
 
-    def until_look(self, step: int, most: int) -> int:
+    def steps_to_measure(self, step: int, most: int) -> int:
         """How many steps from here until the monitor measures next, or `most`."""
         return next((i for i in range(1, most) if self._is_due(step + i)), most)
 
-    def look(self, step: int) -> None:
+    def show_monitor(self, step: int) -> None:
         """Show the module to the monitor, if it is due."""
         if self._monitor is not None and self._is_due(step):
             self.write_back()

@@ -115,7 +115,7 @@ class Monitor(Drawn):
         with random_state_kept():
             entries = self._entries(wrapped)
             with measuring(wrapped):
-                further: dict[str, Any] = {} if self.churn is None else self.churn.look(wrapped)
+                further: dict[str, Any] = {} if self.churn is None else self.churn.row(wrapped)
                 further |= {} if self.also is None else dict(self.also(wrapped))
         row: dict[str, Any] = {"step": step, "seconds": 0.0}
         for entry in entries:

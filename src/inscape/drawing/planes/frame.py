@@ -105,11 +105,11 @@ def _draw_points(ax: Any, scene: Scene, classes: Classes | None) -> None:
     seen = ((scene.points >= low) & (scene.points <= high)).all(axis=1)
     for some, area, alpha in ((seen & ~inside, 0.5 * size, 0.55), (seen & inside, size, 1.0)):
         if scene.point_labels is None or classes is None:
-            look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black"}
+            style: dict[str, Any] = {"facecolor": "white", "edgecolor": "black"}
         else:
             colours = [deeper(classes.colours[label]) for label in scene.point_labels[some].tolist()]
-            look = {"facecolor": colours, "edgecolor": "white"}
-        ax.scatter(*scene.points[some].T, s=area, alpha=alpha, lw=0.7, zorder=4.5, **look)
+            style = {"facecolor": colours, "edgecolor": "white"}
+        ax.scatter(*scene.points[some].T, s=area, alpha=alpha, lw=0.7, zorder=4.5, **style)
 
 
 def _draw_marks(ax: Any, scene: Scene) -> bool:
