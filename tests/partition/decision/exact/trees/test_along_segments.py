@@ -1,5 +1,5 @@
 import itertools
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +22,7 @@ from inscape.models import wrap
 from inscape.models.trees import Rule
 from inscape.models.trees.ensemble import Tree, Vote, assemble
 from inscape.models.trees.views import View
+from inscape.partition.decision import DecisionSegment
 from inscape.partition.decision.exact.trees import regions_along, tree_segments
 from inscape.probes import Segment, Simplex, sample_probes
 
@@ -400,6 +401,16 @@ def test_progress_counts_segments():
     seen = []
     tree_segments(model, sample_probes(x, n=70, random_state=0), progress=lambda *report: seen.append(report))
     assert seen == [(32, 70), (64, 70), (70, 70)]
+
+
+def test_results_have_every_field_that_the_constructor_sets_and_are_frozen():
+    model, x = fitted("forest")
+    for r in tree_segments(model, sample_probes(x, n=20, random_state=0)):
+        constructed = DecisionSegment(**{f.name: getattr(r, f.name) for f in fields(DecisionSegment)})
+        assert vars(constructed).keys() == vars(r).keys()
+        assert constructed.to_dict() == r.to_dict()
+        with pytest.raises(FrozenInstanceError):
+            r.labels = r.labels[:1]
 
 
 def test_no_segments_give_no_results():

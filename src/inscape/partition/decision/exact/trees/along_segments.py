@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from inscape.models.base import Model
 from inscape.models.trees import TreeEnsemble
 from inscape.parallel import Tell, in_order
 from inscape.partition.decision.exact.trees.notes import status_on_segment
-from inscape.partition.decision.regions import DecisionSegment, TreeCounts
+from inscape.partition.decision.regions import DecisionSegment, TreeCounts, maker
 from inscape.probes.segment import Segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
@@ -87,7 +87,17 @@ def tree_segments(
     segments = list(segments)
     for i, segment in enumerate(segments):
         _check(segment, i, ensemble)
-    provenance, classes = provenance or Provenance.of(wrapped), wrapped.classes
+    made = maker(
+        DecisionSegment,
+        method="exact",
+        is_exact=True,
+        resolution=None,
+        connectivity=None,
+        class_names=wrapped.classes,
+        provenance=provenance or Provenance.of(wrapped),
+        reason=reason,
+        model=wrapped,
+    )
     results: list[DecisionSegment] = []
     with meter(progress, "segments") as tick:
         along = regions_along(
@@ -96,23 +106,10 @@ def tree_segments(
             ensemble.last_left if cast else ensemble.threshold,
             narrow=narrow,
             ask=lambda segment, t: asked_alone(wrapped, segment.points(t)),
+            made=lambda segment, own: made(probe=segment, span=segment.span, **own),
         )
-        for segment, own in zip(segments, along, strict=True):
-            results.append(
-                DecisionSegment(
-                    probe=segment,
-                    span=segment.span,
-                    method="exact",
-                    is_exact=True,
-                    resolution=None,
-                    connectivity=None,
-                    class_names=classes,
-                    provenance=provenance,
-                    reason=reason,
-                    model=wrapped,
-                    **own,
-                )
-            )
+        for regions in along:
+            results.append(regions)
             if len(results) % REPORT_EVERY_SEGMENTS == 0 or len(results) == len(segments):
                 tick(len(results), len(segments))
     return results
@@ -152,6 +149,8 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
 
 Ask = Callable[[Segment, Floats], Ints]
 """The labels that a model gives to the points of a segment at parameters t, (n,)."""
+Made = Callable[[Segment, dict[str, Any]], Any]
+"""What is made of a segment and of what a `DecisionSegment` holds on it beyond the common."""
 
 
 def regions_along(
@@ -161,7 +160,8 @@ def regions_along(
     *,
     narrow: bool = False,
     ask: Ask | None = None,
-) -> Iterator[dict[str, Any]]:
+    made: Made = lambda segment, own: own,
+) -> Iterator[Any]:
     """What a `DecisionSegment` holds beyond the common, for each segment.
 
     Args:
@@ -170,18 +170,11 @@ def regions_along(
         last_left: where splits are, (n,).
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
+        made: makes something else of it, in the thread that found it.
     """
-    deciding, precision = _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask), ensemble.precision
-    for decided in in_order(partial(deciding.some, *job) for job in _jobs(len(segments), ensemble.n_leaves)):
-        for boundaries, labels, n_pieces, counts in decided:
-            yield {
-                "boundaries": boundaries,
-                "labels": labels,
-                "n_pieces": n_pieces,
-                "n_evaluations": n_pieces,
-                "trees": counts,
-                "status": status_on_segment(counts, n_pieces, precision, narrow=narrow),
-            }
+    deciding = _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask, made=made)
+    for decided in in_order(partial(deciding.some, *job) for job in deciding.jobs):
+        yield from decided
 
 
 def _jobs(n: int, n_leaves: int) -> Iterator[tuple[int, int]]:
@@ -211,49 +204,55 @@ class _Deciding:
         *,
         narrow: bool,
         ask: Ask | None,
+        made: Made,
     ) -> None:
         vote = ensemble.vote
         blur = ensemble.blur_between(lambda: np.concatenate([s.generators.reshape(2, -1) for s in segments]))
         decision = (vote.start, vote.divisor, int(vote.rule), blur, vote.doubt, tuple(vote.ballots))
-        self.ensemble, self.segments, self.narrow, self.ask = ensemble, segments, narrow, ask
+        self.ensemble, self.segments, self.narrow, self.ask, self.made = ensemble, segments, narrow, ask, made
+        self.limit, self.precision = ensemble.limit, ensemble.precision
         self.trees = (ensemble.feature, ensemble.child, last_left, ensemble.n_trees)
         self.votes = (ensemble.value, ensemble.column, *decision)
         # A crossing adds and subtracts; our sums and the model's both round.
         self.slack = 4 * ensemble.rounding
+        self.jobs = list(_jobs(len(segments), ensemble.n_leaves))
         # Scratch, which threads take and give back.
-        self.free: list[tuple[Any, ...]] = []
+        self.free: list[_JobScratch] = []
 
-    def some(self, first: int, stop: int, tell: Tell) -> list[tuple[Floats, Ints, int, TreeCounts]]:
-        """On a few segments: the boundaries, the labels, how many pieces there were, and what was met."""
+    def some(self, first: int, stop: int, tell: Tell) -> list[Any]:
+        """What is made of a few segments: the boundaries, the labels, and what was met on the way."""
         from inscape.partition.decision.exact.trees.line_walk import sift_each
 
         tell(None)
         chosen = self.segments[first:stop]
-        walking, line = self.free.pop() if self.free else _scratch(self.ensemble)
-        result = _pieces(len(chosen) * self.ensemble.n_leaves)
-        counts, starts, n_lone, n_asked = self._label(chosen, first, walking, line, result)
-        kept = np.empty((len(chosen), 2), np.int64)
-        sift_each(starts, np.array([s.span for s in chosen]), not self.narrow, result, kept)
+        scratch = self.free.pop() if self.free else self._scratch()
+        counts, starts, n_lone, n_asked = self._label(chosen, first, scratch)
+        kept, pieces = np.empty((len(chosen), 2), np.int64), scratch.pieces
+        n_kept = sift_each(starts, scratch.spans, not self.narrow, pieces, kept)
+        begins, labels = pieces[0][:n_kept].copy(), pieces[1][:n_kept].copy()
+        self.free.append(scratch)
         if self.ensemble.vote.doubt == np.inf:  # the model is evaluated everywhere
             counts[:, 3] = 0
-        decided = [
-            (
-                result[0][a + 1 : a + k].copy(),
-                result[1][a : a + k].copy(),
-                n_pieces,
-                TreeCounts(n_tied, n_narrow, n_lone[i], n_nodes, n_asked[i]),
-            )
-            for i, (a, (k, n_narrow), (_, n_pieces, n_nodes, n_tied, _)) in enumerate(
-                zip(starts.tolist()[:-1], kept.tolist(), counts.tolist(), strict=True)
-            )
-        ]
-        self.free.append((walking, line))
-        return decided
+        made, a = [], 0
+        counted = zip(chosen, kept.tolist(), counts.tolist(), n_lone, n_asked, strict=True)
+        for segment, (k, n_narrow), (_, n_pieces, n_nodes, n_tied, _), lone, asked in counted:
+            met = TreeCounts(n_tied, n_narrow, lone, n_nodes, asked)
+            own = {
+                "boundaries": begins[a + 1 : a + k],
+                "labels": labels[a : a + k],
+                "n_pieces": n_pieces,
+                "n_evaluations": n_pieces,
+                "trees": met,
+                "status": status_on_segment(met, n_pieces, self.precision, narrow=self.narrow),
+            }
+            made.append(self.made(segment, own))
+            a += k
+        return made
 
     def _label(
-        self, chosen: list[Segment], first: int, work: tuple[Any, ...], line: Floats, result: tuple[Any, ...]
+        self, chosen: list[Segment], first: int, scratch: "_JobScratch"
     ) -> tuple[Ints, Ints, list[int], list[int]]:
-        """Fill `result` with the pieces of the chosen segments and their labels.
+        """Fill the scratch with the pieces of the chosen segments and their labels.
 
         Returns:
             What was counted on each segment, (n, 5), where its pieces begin, (n + 1,), how many of its ends
@@ -261,24 +260,79 @@ class _Deciding:
         """
         from inscape.partition.decision.exact.trees.line_walk import decide_each, labels_at
 
-        vote, limit = self.ensemble.vote, self.ensemble.limit
-        ends, seen = _ends(chosen, self.ensemble)
-        spans, counts = np.array([s.span for s in chosen]), np.empty((len(chosen), 5), np.int64)
-        decide_each(ends, seen, limit, spans, self.trees, self.votes, self.slack, work, line, result, counts)
+        n, vote, (walking, line, _, spans, pieces) = len(chosen), self.ensemble.vote, scratch
+        ends, seen = self._ends(chosen, scratch)
+        counts, starts = np.empty((n, 5), np.int64), np.zeros(n + 1, np.int64)
+        decide_each(
+            ends, seen, self.limit, spans, self.trees, self.votes, self.slack, walking, line, pieces, counts
+        )
         if not counts[:, 0].all():
             raise PartitionError(
-                f"segment {first + int(np.argmin(counts[:, 0]))} leaves the range +-{limit:.3g} in which the "
-                "trees compute: shorten its span"
+                f"segment {first + int(np.argmin(counts[:, 0]))} leaves the range +-{self.limit:.3g} in "
+                "which the trees compute: shorten its span"
             )
-        starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
-        result[1][: starts[-1]] = vote.named(result[1][: starts[-1]])
-        n_asked, n_lone = _ask_for(starts, chosen, result, self.ask), [0] * len(chosen)
+        counts[:, 0].cumsum(out=starts[1:])
+        labels = pieces[1][: starts[-1]]
+        labels[:] = vote.named(labels)
+        n_asked, n_lone = _ask_for(starts, chosen, pieces, self.ask), [0] * n
         for i in np.flatnonzero(counts[:, 4]):
             own = np.empty(2, np.int64)
-            labels_at(spans[i], ends[i], line, self.trees, self.votes, work[-1], own)
+            labels_at(spans[i], ends[i], line, self.trees, self.votes, walking[-1], own)
             own = vote.named(own)
-            n_lone[i] = _n_lone(own, result[1][[starts[i], starts[i + 1] - 1]], chosen[i], self.ask)
+            n_lone[i] = _n_lone(own, labels[[starts[i], starts[i + 1] - 1]], chosen[i], self.ask)
         return counts, starts, n_lone, n_asked
+
+    def _ends(self, segments: list[Segment], scratch: "_JobScratch") -> tuple[Floats, Floats]:
+        """Coordinates at t = 0 and 1, (n, 2, d), and all numbers that trees see at both ends of the spans.
+
+        The latter, (n, 2, m), are infinite where they overflow. The spans are written into the scratch.
+        """
+        n, ensemble = len(segments), self.ensemble
+        ends, spans = scratch.ends[:n], scratch.spans[:n]
+        np.concatenate([x.ravel() for s in segments for x in (s.start, s.end)], out=ends.reshape(-1))
+        spans[:] = [s.span for s in segments]
+        if ensemble.is_plain and (spans == (0.0, 1.0)).all():
+            return ends, ends
+        if not ensemble.is_plain:
+            ends = ensemble.coordinates(ends.reshape(2 * n, -1)).reshape(n, 2, -1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = ensemble.seen(np.concatenate([s.generators.reshape(2, -1) for s in segments]))
+        # rows one after the other: for other layouts numba would compile the walk again
+        return np.ascontiguousarray(ends), np.ascontiguousarray(seen.reshape(n, 2, -1))
+
+    def _scratch(self) -> "_JobScratch":
+        """For the largest job, in the worst case: lines that meet every leaf; what is unused is free."""
+        ensemble, most = self.ensemble, max(stop - first for first, stop in self.jobs)
+        n_leaves, n_columns = ensemble.n_leaves, len(ensemble.vote.start)
+        size = n_leaves + 1
+        front = tuple((np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)) for _ in range(2))
+        leaves = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        totals = np.empty(ensemble.vote.ballots.gives.shape[2])
+        tally = np.empty(ensemble.n_trees, dtype=np.int32), np.empty(n_columns), np.empty(n_columns), totals
+        n_pieces = most * n_leaves
+        return _JobScratch(
+            walk=(front, leaves, order, count, tally),
+            line=np.empty((ensemble.n_coordinates, 2)),
+            ends=np.empty((most, 2, ensemble.n_features)),
+            spans=np.empty((most, 2)),
+            pieces=(np.empty(n_pieces), np.empty(n_pieces, dtype=np.int64), np.empty(n_pieces)),
+        )
+
+
+class _JobScratch(NamedTuple):
+    """Memory of a thread that decides a few segments at a time."""
+
+    walk: tuple[Any, ...]
+    """For walking along a line, and for voting: see `line_walk.decide`."""
+    line: Floats
+    """A line, (d, 2)."""
+    ends: Floats
+    """Points at t = 0 and 1 of each segment, (n, 2, d)."""
+    spans: Floats
+    """Of each segment, (n, 2)."""
+    pieces: tuple[Floats, Ints, Floats]
+    """Of all segments: where each begins, its label, and how uncertain its beginning is."""
 
 
 def _ask_for(starts: Ints, segments: list[Segment], result: tuple[Any, ...], ask: Ask | None) -> list[int]:
@@ -301,36 +355,3 @@ def _n_lone(own: Ints, beside: Ints, segment: Segment, ask: Ask | None) -> int:
     if ask is None:
         return int(((own != beside) & (own >= 0)).sum())
     return int((np.where(own < 0, ask(segment, np.array(segment.span)), own) != beside).sum())
-
-
-def _ends(segments: list[Segment], ensemble: TreeEnsemble) -> tuple[Floats, Floats]:
-    """Coordinates at t = 0 and 1, (n, 2, d), and all numbers that the trees see at both ends of the spans.
-
-    The latter, (n, 2, m), are infinite where they overflow.
-    """
-    ends = np.array([[s.start.ravel(), s.end.ravel()] for s in segments])
-    if ensemble.is_plain and all(s.span == (0.0, 1.0) for s in segments):
-        return ends, ends
-    if not ensemble.is_plain:
-        ends = ensemble.coordinates(ends.reshape(-1, ends.shape[2])).reshape(len(segments), 2, -1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        seen = ensemble.seen(np.concatenate([s.generators.reshape(2, -1) for s in segments]))
-    # rows one after the other: for other layouts numba would compile the walk again
-    return np.ascontiguousarray(ends), np.ascontiguousarray(seen.reshape(len(segments), 2, -1))
-
-
-def _scratch(ensemble: TreeEnsemble) -> tuple[Any, ...]:
-    """For walking in the worst case, a line that meets every leaf, and for a line; what is unused is free."""
-    n_leaves, n_columns = ensemble.n_leaves, len(ensemble.vote.start)
-    size = n_leaves + 1
-    front = tuple((np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)) for _ in range(2))
-    leaves = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    totals = np.empty(ensemble.vote.ballots.gives.shape[2])
-    tally = np.empty(ensemble.n_trees, dtype=np.int32), np.empty(n_columns), np.empty(n_columns), totals
-    return (front, leaves, order, count, tally), np.empty((ensemble.n_coordinates, 2))
-
-
-def _pieces(most: int) -> tuple[Floats, Ints, Floats]:
-    """Memory for pieces: where each begins, its label, and how uncertain its beginning is."""
-    return np.empty(most), np.empty(most, dtype=np.int64), np.empty(most)
