@@ -1,7 +1,7 @@
 """Any callable on arrays: a remote service, a rule, a model of another library."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +10,7 @@ from inscape.arrays import Array, Ints, Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
 from inscape.models.class_names import ClassNames
-from inscape.models.outputs import code_fingerprint
-
-if TYPE_CHECKING:
-    from inscape.models.outputs import Output
+from inscape.models.outputs import Output, code_fingerprint, described, scores_among
 
 
 class FunctionModel(Model):
@@ -35,7 +32,7 @@ class FunctionModel(Model):
         *,
         input_shape: Shape | None = None,
         batch_size: int | None = None,
-        output: "Output | None" = None,
+        output: Output | None = None,
     ) -> None:
         name = getattr(function, "__name__", type(function).__name__)
         super().__init__(name, input_shape=input_shape, batch_size=batch_size, output=output)
@@ -59,8 +56,6 @@ class FunctionModel(Model):
         return out[:, None] if out.ndim == 1 else out
 
     def _returned(self, x: Array) -> Array:
-        from inscape.models.outputs import described, scores_among
-
         out = self.function(x)
         out = scores_among(out) if self.output is None else self.output.pick(out, self.name)
         if isinstance(out, Mapping):
