@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ from inscape.pictures import Drawn
 from inscape.reports.findings import Chart, Finding
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ACCURACIES = ("train_accuracy", "test_accuracy")
 _KINDS = ("pearson", "spearman", "kendall", "single_runs")
@@ -108,7 +111,7 @@ class Correlations(Drawn):
     partial: Mapping[str, Correlation]
     granulated: Mapping[str, float]
     strata: Mapping[str, Mapping[Hashable, Stratum]]
-    points: Any
+    points: "pd.DataFrame"
     n_runs: int
     n_configurations: int
     n_resamples: int
@@ -228,7 +231,7 @@ class Correlations(Drawn):
         from inscape.drawing.measures import draw_scatter
 
         group = "model" if self.models else self.by[0] if self.by else None
-        groups = (
+        groups: dict[Any, pd.DataFrame] = (
             {"configurations": self.points}
             if group is None
             else dict(list(self.points.groupby(group, sort=False)))
