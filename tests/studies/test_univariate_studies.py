@@ -117,3 +117,26 @@ def test_a_chain_fails_only_where_its_modes_are_known():
     assert chains([], "runs").holds is None
     assert chains([above, enclosed], "runs").holds is False
     assert chains([run | {"flattest": 5.0}], "runs").holds is False
+
+
+def minimum(**other):
+    """A row of the sweep whose sharpest mode is at the edge."""
+    own = {"step_size": 0.5, "replicate": 0, "status": "converged", "steps_done": 10, "loss": 0.0}
+    chain = {"lower_bound": 1.0, "flattest": 2.0, "bracket_low": 3.9, "bracket_high": 3.95, "limit": 4.0}
+    more = {"sharpness": 3.9, "flattest_gap": 0.0, "roughness": 0.5, "theorem_1": True, "theorem_2": True}
+    modes = {"sharpest_is_exact": True, "n_knots_on_data": 1, "delta": 1.0, "delta_stated": 1.0}
+    line = {"line_x": [-1.8, 1.8], "line_y": [0.0, 0.0], "knots": [0.0], "jumps": [1.0]}
+    data = {"n": 12, "width": 200, "sigma_output": 0.5, "warm_up": 1, "n_steps": 10, "interpolates": True}
+    return own | chain | more | modes | line | data | other
+
+
+def test_a_mode_above_the_edge_is_neither_the_headline_nor_against_the_paper(tmp_path):
+    study = find("minima-stability-sweep")
+    frame = pd.DataFrame([minimum(), minimum(step_size=0.6, bracket_high=4.02)])
+    summary = study.summarise(frame, tmp_path)
+    assert next(iter(study.claims)) == "edge"
+    assert summary.findings["edge"].holds is True
+    assert summary.findings["edge"].published == "the lines coincide (Fig. 3c)"
+    assert summary.findings["chain"].holds is False
+    assert "the last step is ours" in study.claims["chain"]
+    assert any("does not contradict the paper" in limit for limit in summary.limits)
