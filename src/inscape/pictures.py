@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from inscape.arrays import Array, Ints
+from inscape.drawing.axes import title_in_lines
 from inscape.drawing.palette import Classes, Colour, name_colours
 from inscape.errors import InscapeError, PictureError
 
@@ -140,7 +141,7 @@ def finished(ax: Any, title: str | None, legend: bool = True) -> "DrawnAxes":
     """The Axes with another title, in lines that fit the figure, and perhaps without their legend."""
     if title is not None:
         ax.title.set_text(title)
-    ax.title.set_wrap(True)
+    title_in_lines(ax)
     if not legend and (shown := ax.get_legend()) is not None:
         shown.remove()
     return cast("DrawnAxes", ax)

@@ -253,3 +253,23 @@ def test_a_long_title_stays_inside_the_figure():
         assert box.x0 >= 0
         assert box.x1 <= figure.x1
         assert box.y1 <= figure.y1
+
+
+def test_names_that_differ_at_their_ends_differ_in_the_legend(rng):
+    names = [f"an endless name of class {i}" for i in range(3)]
+    p = inscape.decision_regions(three, Patch([0.0, 0.0], np.eye(2), bounds=((0, 1), (0, 1))), resolution=20)
+    legend = p.plot(class_names=names).get_legend()
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert len(set(shown)) == 3
+    assert all(len(name) <= 20 and name[-1] == str(i) for i, name in enumerate(shown))
+
+
+def test_a_long_title_stays_off_the_neighbouring_axes():
+    axes = Figure((9, 3)).subplots(1, 3)
+    p = inscape.decision_regions(three, Patch([0.0, 0.0], np.eye(2), bounds=((0, 1), (0, 1))), resolution=20)
+    title = p.plot(axes[1], title="a: a forest of twenty trees, b: a perceptron; they differ on 36.6 %").title
+    canvas = FigureCanvasAgg(axes[1].figure)
+    canvas.draw()
+    box = title.get_window_extent(canvas.get_renderer())
+    assert title.get_text().count("\n") >= 1
+    assert box.width <= axes[1].figure.bbox.width / 3

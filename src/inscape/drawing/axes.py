@@ -21,6 +21,8 @@ _LEAST_FONT = 5.0
 """In points, of a legend that would be too wide."""
 _SHORTEST_LINE = 10
 """In characters, of a name that is broken into lines."""
+_WIDTH_OF_LETTER = 0.6
+"""On average, of its size."""
 
 _DENSE_LEGEND_ABOVE_CLASSES = 8
 
@@ -137,6 +139,21 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
     _narrow(legend, most)
     width = (min(legend.get_window_extent().width, most) + gap) / figure.bbox.width
     ax.set_position((box.x0, box.y0, box.width - width, box.height))
+
+
+def title_in_lines(ax: Any) -> None:
+    """Break the title into lines that fit the figure or, beside other Axes, the columns of its own."""
+    from textwrap import fill
+
+    ax.title.set_wrap(True)
+    place = ax.get_subplotspec()
+    if place is None or len(place.colspan) == place.get_gridspec().ncols:
+        return
+    share = len(place.colspan) / place.get_gridspec().ncols
+    inches = share * ax.figure.bbox.width / ax.figure.dpi
+    line = max(_SHORTEST_LINE, int(inches * 72 / (_WIDTH_OF_LETTER * ax.title.get_fontsize())))
+    lines = ax.title.get_text().splitlines()
+    ax.title.set_text("\n".join(fill(text, line, break_long_words=False) for text in lines))
 
 
 def _narrow(legend: Any, most: float) -> None:
