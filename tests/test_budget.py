@@ -158,3 +158,28 @@ def test_singular_values_are_foreseen_before_the_first():
         inscape.local_rank(network(), np.tile(IMAGES, (2, 1, 1, 1)), eps=1e-3, budget=1e-6)
     net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 2))
     assert inscape.local_rank(net, [[0.0, 1.0]], eps=1e-9, budget=1e-6).value == 2  # no time is worth a look
+
+
+def test_attacks_and_hulls_say_what_they_would_take(monkeypatch):
+    monkeypatch.setattr("inscape.budget.TIMED_SECONDS", 0.0)
+    net, x = network(), IMAGES
+    y = inscape.wrap(net).labels(x)
+    attack = {"eps": 1e-6, "steps": 1000, "step_size": 1e-7, "random_state": 0}
+    with pytest.raises(BudgetError, match=r"an attack of 1,000 steps on .* give fewer points or steps"):
+        inscape.adversarial_accuracy(net, x, y, **attack, budget=1e-6)
+    many = np.tile(IMAGES, (100, 1, 1, 1))
+    with pytest.raises(BudgetError, match=r"corners of .* hulls .* fewer points or directions"):
+        inscape.hull_crossings(net, many, radius=0.1, n_directions=8, random_state=0, budget=1e-6)
+
+
+def test_searches_end_when_their_time_is_up():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(12, 40), nn.ReLU(), nn.Linear(40, 40), nn.ReLU(), nn.Linear(40, 3))
+    near = inscape.boundary_distance(net, np.zeros(12), budget=1e-6)
+    assert near.status.kind == "budget"
+    assert "the time is up" in near.status
+    assert near.lower <= inscape.boundary_distance(net, np.zeros(12), max_regions=20).upper
+    assert near.lower <= near.upper < np.inf
+    some = inscape.enumerate_regions(net, inscape.Box(np.zeros(12), 1.0), budget=1e-6)
+    assert (some.n_regions, some.status.kind, some.is_exact) == (1, "budget", False)
+    assert "give a smaller body, or budget=None" in some.status

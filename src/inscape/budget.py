@@ -104,6 +104,18 @@ def within_budget(show: Meter, budget: float, work: str, remedy: str) -> Meter:
     return meter
 
 
+def until_spent(budget: float) -> Callable[[], bool]:
+    """Tells whether the seconds of a budget have passed since now, those of compiling left out.
+
+    For a search whose end nobody can foresee, and which has bounds to show whenever it is stopped.
+
+    >>> until_spent(math.inf)()
+    False
+    """
+    start = _seconds_at_work()
+    return lambda: _seconds_at_work() - start > budget
+
+
 def _seconds_at_work() -> float:
     return time.perf_counter() - COMPILING.seconds - BY_PYTHON.seconds
 

@@ -48,13 +48,14 @@ def text_table(rows: Sequence[Mapping[str, Any]], columns: Columns, *, width: in
 def notes_below(notes: Iterable[tuple[str, str]], *, width: int | None = None) -> str:
     """A paragraph for each note, behind the names that it is about; "" if there is none.
 
-    >>> print(notes_below([("tree", "ties"), ("net", ""), ("forest", "ties")]))
+    >>> print(notes_below([("tree", "ties"), ("net", ""), ("forest", "ties"), ("tree", "ties")]))
     tree, forest: ties
     """
     about: dict[str, list[str]] = {}
     for name, note in notes:
         if note:
-            about.setdefault(note, []).append(name)
+            names = about.setdefault(note, [])
+            names += [name] if name not in names else []
     return "\n".join(paragraph(f"{', '.join(names)}: {note}", width=width) for note, names in about.items())
 
 

@@ -350,3 +350,18 @@ def test_the_command_is_a_call_whatever_the_study_is_named(tmp_path):
     assert command(finished(tmp_path, reference="evil()", is_registered=False)).startswith(
         "inscape.studies.run(study, "
     )
+
+
+def test_a_report_is_of_a_finished_study(tmp_path):
+    with pytest.raises(StudyError, match=r"takes the finished study .*reopen\(path\) gives it"):
+        write_report(str(tmp_path), tmp_path / "report.html")
+
+
+def test_a_notebook_shows_the_claims_of_a_run(tmp_path):
+    run = finished(tmp_path)
+    shown = run._repr_html_()
+    restored = type(run).from_dict(run.to_dict())._repr_html_()
+    for key, finding in run.summary.findings.items():
+        assert html.escape(run.claims[key], quote=False) in shown
+        assert finding.verdict in shown
+        assert key in restored

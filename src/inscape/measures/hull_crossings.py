@@ -14,6 +14,7 @@ import numpy as np
 
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats, Ints
+from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import MeasureError
 from inscape.measures.measurement import Measurement, graph_at, mean_with_error
 from inscape.models import wrap
@@ -59,6 +60,7 @@ def hull_crossings(
     n_directions: int,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> HullCrossings:
     """The mean number of units whose input changes sign among the corners x +- radius v_k of a hull.
 
@@ -74,6 +76,8 @@ def hull_crossings(
         n_directions: P, at most the dimension of the input.
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that it may take as its first second foresees it, else a `BudgetError` says how long
+            it would; None for no limit.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
@@ -85,7 +89,7 @@ def hull_crossings(
     from inscape.measures.jacobian.forward import crossings, in_ball
 
     radius = positive_number(radius, "radius", MeasureError)
-    wrapped, seed = wrap(model), as_seed(random_state)
+    wrapped, seed, limit = wrap(model), as_seed(random_state), as_budget(budget)
     p = whole_number(n_directions, "n_directions", 1, MeasureError)
     with meter(progress, "hull crossings") as show, graph_at(wrapped, x, "hull crossings") as (graph, points):
         d = points[0].numel()
@@ -93,7 +97,10 @@ def hull_crossings(
             raise MeasureError(
                 f"n_directions={p} is more than the {d} dimensions of the input: give at most {d}"
             )
-        names, counts = crossings(graph, points, p, radius, np.random.default_rng(seed), show)
+        watch = within_budget(
+            show, limit, f"corners of {len(points):,} hulls", "give fewer points or directions"
+        )
+        names, counts = crossings(graph, points, p, radius, np.random.default_rng(seed), watch)
         total = counts.sum(axis=1)
         value, error, interval = mean_with_error(total)
         return HullCrossings(

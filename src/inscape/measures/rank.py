@@ -61,6 +61,10 @@ COLUMNS: Columns = {
 }
 """The table as text; a column that no row has a value of is left out."""
 LEGEND = "P(< next): how likely it has fewer regions than the next model, not how likely it is better."
+UNLABELLED_LEGEND = (
+    "confidence, nuclear (norm) and agreement (with the other models) need no labels: high where predictions "
+    "are sure, sure and spread over all classes, and shared."
+)
 NOTE_WIDTH = 100
 """The width of the notes below the table, where no terminal says it."""
 
@@ -141,7 +145,8 @@ class Ranking(Written, Drawn):
         """The table, the notes on its rows, and what the order means; in lines of `width`, none is cut."""
         rows = self.rows()
         notes = notes_below([(row["model"], row["note"]) for row in rows], width=width or NOTE_WIDTH)
-        below = [paragraph(text, width=width or NOTE_WIDTH) for text in (LEGEND, self.meaning)]
+        legend = [LEGEND, *([UNLABELLED_LEGEND] if any(self.unlabelled.values()) else [])]
+        below = [paragraph(text, width=width or NOTE_WIDTH) for text in (*legend, self.meaning)]
         paragraphs = [text_table(rows, COLUMNS, width=width), notes, *below]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 

@@ -8,6 +8,7 @@ values compare only at equal norm, eps, steps and input scale.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Array, Bools, Ints
+from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns, correct
 from inscape.measures.measurement import Measurement, labelled_points, measuring, wilson
@@ -71,6 +73,7 @@ def adversarial_accuracy(
     random_start: bool = True,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> AdversarialAccuracy:
     """The accuracy under projected gradient ascent of the loss within eps of each point (Madry et al. 2018).
 
@@ -98,6 +101,8 @@ def adversarial_accuracy(
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets
             (points done, points in all).
+        budget: seconds that it may take as its first second foresees it, else a `BudgetError` says how long
+            it would; None for no limit.
 
     >>> import torch
     >>> net = torch.nn.Linear(1, 1)
@@ -115,7 +120,7 @@ def adversarial_accuracy(
     step_size = positive_number(step_size, "step_size", MeasureError)
     box = None if box is None else _checked_box(box)
     steps = whole_number(steps, "steps", 1, MeasureError)
-    wrapped, seed = wrap(model), as_seed(random_state)
+    wrapped, seed, limit = wrap(model), as_seed(random_state), as_budget(budget)
     points, truth = labelled_points(wrapped, x, y, "adversarial accuracy")
     _check_inside(points, box)
     columns = class_columns(wrapped, truth)
@@ -127,7 +132,9 @@ def adversarial_accuracy(
         robust = right.copy()
         if eps > 0:
             targets = np.flatnonzero(right)
-            robust[targets] = _survivors(wrapped, attack, points, columns, targets, seed, show)
+            work = f"an attack of {steps:,} steps on {len(targets):,} points"
+            watch = within_budget(show, limit, work, "give fewer points or steps")
+            robust[targets] = _survivors(wrapped, attack, points, columns, targets, seed, watch)
         n, value = len(robust), float(robust.mean())
         return AdversarialAccuracy(
             value=value,
@@ -160,9 +167,13 @@ def _survivors(
         for i in range(0, len(targets), size):
             chosen = targets[i : i + size]
             x, y = points[chosen].astype(model.dtype), columns[chosen]
-            robust[i : i + size] = attack.survivors(x, y, draws)
-            show(min(i + size, len(targets)), len(targets))
+            robust[i : i + size] = attack.survivors(x, y, draws, partial(_shown_from, i, len(targets), show))
+            show(i + len(chosen), len(targets))
     return robust
+
+
+def _shown_from(first: int, total: int, show: Meter, done: int) -> None:
+    show(first + done, total)
 
 
 def _check_inside(points: Array, box: tuple[float, float] | None) -> None:
@@ -241,8 +252,8 @@ class _Attack:
     box: tuple[float, float] | None
     random_start: bool
 
-    def survivors(self, x: Array, columns: Ints, draws: _RandomStarts) -> Bools:
-        """Which points of a batch are right at every iterate, (n,)."""
+    def survivors(self, x: Array, columns: Ints, draws: _RandomStarts, show: Callable[[int], None]) -> Bools:
+        """Which points of a batch are right at every iterate, (n,); `show` gets how many are done."""
         import torch
 
         centre, y = torch.from_numpy(x), torch.from_numpy(columns)
@@ -252,16 +263,24 @@ class _Attack:
             else centre.clone()
         )
         alive = self.runs_on.in_memory(
-            lambda chosen: self._climb(at[chosen], centre[chosen], y[chosen]), np.arange(len(x)), "the attack"
+            lambda chosen: self._climb(
+                at[chosen],
+                centre[chosen],
+                y[chosen],
+                lambda step: show(int(chosen[0]) + len(chosen) * step // (self.steps + 1)),
+            ),
+            np.arange(len(x)),
+            "the attack",
         )
         return np.concatenate(alive)
 
-    def _climb(self, at: Any, centre: Any, y: Any) -> Bools:
-        """Which points are right at every iterate from `at` on."""
+    def _climb(self, at: Any, centre: Any, y: Any, show: Callable[[int], None]) -> Bools:
+        """Which points are right at every iterate from `at` on; `show` gets the number of the step."""
         import torch
 
         alive = torch.ones(len(y), dtype=torch.bool)
         for step in range(self.steps + 1):
+            show(step)
             at.requires_grad_(step < self.steps)
             with torch.set_grad_enabled(step < self.steps):
                 scores = self.scores(at)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 def write_report(run: "StudyRun", path: str | Path) -> Path:
     """Write the report of a finished study into a file, and return where it is.
 
+    Args:
+        run: what `inscape.studies.run` returned; `inscape.studies.reopen` has it of a store or a folder.
+        path: the file, in a folder that is there.
+
     >>> import tempfile
     >>> from pathlib import Path
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +49,14 @@ def write_report(run: "StudyRun", path: str | Path) -> Path:
     ...     page.name, page.stat().st_size > 1000
     ('report.html', True)
     """
+    from inscape.reports.study_run import StudyRun
+
     path = Path(path)
+    if not isinstance(run, StudyRun):
+        raise StudyError(
+            f"write_report takes the finished study that inscape.studies.run returns, got {run!r}: of a "
+            "store or a folder, inscape.studies.reopen(path) gives it"
+        )
     text = build_report(run)
     try:
         with replacing(path) as draft:

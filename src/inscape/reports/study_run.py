@@ -104,6 +104,17 @@ class StudyRun(Shown):
             f"{len(self.failed)} failed; store {literal(self.store.name)}."
         )
 
+    def _shown_frame(self) -> "pd.DataFrame":
+        """The claims with their verdicts."""
+        import pandas as pd
+
+        claims = {} if isinstance(self.claims, LeftOut) else self.claims
+        rows = [
+            {"claim": claims.get(key, key), "verdict": f.verdict, "evidence": f.evidence}
+            for key, f in self.summary.findings.items()
+        ]
+        return pd.DataFrame(rows, columns=["claim", "verdict", "evidence"])
+
     def __repr__(self) -> str:
         held = [f.holds for f in self.summary.findings.values()]
         return (

@@ -326,6 +326,7 @@ def crossings(
     layers = unit_layers(graph)
     counts = np.zeros((len(points), len(layers)), dtype=np.int64)
     size = max(1, NUMBERS_AT_ONCE // (2 * p * sum(int(np.prod(s)) for s in graph.shapes)))
+    show(0, len(points))
     for i in range(0, len(points), size):
         corners = _corners(points[i : i + size], p, radius, rng)
         counts[i : i + size] = _between_corners(graph, layers, corners, 2 * p)

@@ -19,7 +19,7 @@ import numpy as np
 
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
-from inscape.budget import MEMORY
+from inscape.budget import BUDGET, MEMORY, as_budget, until_spent
 from inscape.errors import NonGenericError, PartitionError, ProbeError
 from inscape.models import wrap
 from inscape.partition.linear.regions import SLOPE_TOLERANCE
@@ -190,6 +190,7 @@ def enumerate_regions(
     max_regions: int = 100_000,
     memory: int = MEMORY,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> LinearBody:
     """All linear regions of a network that meet the inside of a box or a ball, in the whole input space.
 
@@ -200,6 +201,7 @@ def enumerate_regions(
         memory: bytes that the gradients of one layer's units may take.
         progress: None for a bar after two seconds, False for none; a function gets (regions done, regions
             known so far).
+        budget: seconds after which the walk ends as it does after `max_regions`; None for no limit.
 
     The cost per region is one pass with d directions, for d inputs, and its facets: up to five dimensions by
     its vertices, above by a linear program for each unit that rays leave open. How many regions there are
@@ -220,7 +222,7 @@ def enumerate_regions(
             f"expected a Box or a Ball, got {body!r}: linear_regions(model, probe) takes segments and planes"
         )
     max_regions = whole_number(max_regions, "max_regions", 1, PartitionError)
-    wrapped = wrap(model)
+    wrapped, limit = wrap(model), as_budget(budget)
     with wrapped.unchanged(), meter(progress, "linear regions") as show:
         graph, centre = graph_and_point(wrapped, body.centre)
         if centre.shape != body.input_shape:
@@ -228,7 +230,7 @@ def enumerate_regions(
                 f"the model takes points of shape {centre.shape}, the body has {body.input_shape}"
             )
         walk = _Enumeration(graph, body, memory)
-        walk.run(max_regions, show)
+        walk.run(max_regions, limit, show)
         provenance = Provenance.of(wrapped, dtype="float64")
     return LinearBody(
         body=body,
@@ -288,13 +290,19 @@ class _Enumeration:
         self._queue: deque[_Entrance] = deque()
         self._n_ties = 0
 
-    def run(self, max_regions: int, show: Meter) -> None:
+    def run(self, max_regions: int, seconds: float, show: Meter) -> None:
         """Visit regions until none waits, or the budget is reached."""
+        is_spent = until_spent(seconds)
         self._visit(*self._start())
         while self._queue:
             if len(self.regions) >= max_regions:
                 self.status = Status(
                     "budget", f"more than {max_regions:,} regions: give a larger max_regions"
+                )
+                return
+            if is_spent():
+                self.status = Status(
+                    "budget", "the time is up, and more regions wait: give a smaller body, or budget=None"
                 )
                 return
             step = self._queue.popleft()

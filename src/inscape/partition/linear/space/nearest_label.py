@@ -18,7 +18,7 @@ alike; and a model that is wrong can be far from its boundary.
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.arrays import Floats
-from inscape.budget import MEMORY
+from inscape.budget import BUDGET, MEMORY, as_budget, until_spent
 from inscape.errors import PartitionError
 from inscape.models import Model, wrap
 from inscape.models.outputs import labels_of
@@ -54,6 +54,11 @@ N_DESCENTS = 20
 """Rounds at most in which the first upper bound is improved by the map around the point that was found."""
 BUDGET_REACHED = Status(
     "budget", "the distance is between `lower` and `upper`: give a larger max_regions to know it"
+)
+SPENT = Status(
+    "budget",
+    "the time is up, and the distance is between `lower` and `upper`: give a larger budget, or budget=None, "
+    "to know it",
 )
 TOUCHING = Status(
     "non_generic",
@@ -127,6 +132,7 @@ def boundary_distance(
     max_regions: int = 1000,
     memory: int = MEMORY,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> BoundaryDistance:
     """How far the nearest point of another label is from x: two bounds, which meet where the walk ends.
 
@@ -138,6 +144,7 @@ def boundary_distance(
         max_regions: linear regions to visit at most; then the bounds are as good as they are.
         memory: bytes that the gradients of one layer's units may take.
         progress: None for a bar after two seconds, False for none; a function gets (regions done, in all).
+        budget: seconds after which the walk ends as it does after `max_regions`; None for no limit.
 
     The cost per region is one pass with d directions, for d inputs, and one small least-distance problem per
     facet that comes up (norms 1 and infinity: a linear program). Small networks are exact; of large ones the
@@ -155,11 +162,11 @@ def boundary_distance(
     if size not in NORMS:
         raise PartitionError(f"norm={norm!r} is not known: give 1, 2 or float('inf')")
     max_regions = whole_number(max_regions, "max_regions", 1, PartitionError)
-    wrapped = wrap(model)
+    wrapped, limit = wrap(model), as_budget(budget)
     with wrapped.unchanged(), meter(progress, "linear regions") as show:
         graph, point = graph_and_point(wrapped, x)
         walk = _Search(wrapped, graph, point, size, memory)
-        walk.run(max_regions, show)
+        walk.run(max_regions, limit, show)
         provenance = Provenance.of(wrapped, dtype="float64")
     return BoundaryDistance(
         x=point,
@@ -203,14 +210,19 @@ class _Search:
         self._numbers = itertools.count()
         self._seen: set[bytes] = set()
 
-    def run(self, max_regions: int, show: Meter) -> None:
+    def run(self, max_regions: int, seconds: float, show: Meter) -> None:
         """Visit regions until the bounds meet or the budget is reached."""
+        is_spent = until_spent(seconds)
         region = self._maps(None)
         self.label = int(labels_of(region.scores[None], self.model.name)[0])
-        self._descend(region)
+        self._descend(region, is_spent)
         self._visit(region, 0.0)
+        show(self.n_regions, max_regions)
         while self._queue and self._queue[0].bound < min(self.upper, self._reached):
             self.lower = self._queue[0].bound
+            if is_spent():
+                self.status = SPENT
+                return
             item = heapq.heappop(self._queue)
             if not item.is_sharp:
                 self._sharpen(item)
@@ -298,7 +310,7 @@ class _Search:
 
     # upper bounds
 
-    def _descend(self, region: "RegionMaps") -> None:
+    def _descend(self, region: "RegionMaps", is_spent: Callable[[], bool]) -> None:
         """A first upper bound: along the steepest ways of the region of x, then of those that were found."""
         for _ in range(N_DESCENTS):
             before, steps = self.upper, []
@@ -307,7 +319,7 @@ class _Search:
                     steps.append((rival, _steepest(normal, self.norm) * -offset))
             for rival, u in sorted(steps, key=lambda step: self._length(step[1]))[:N_RIVALS]:
                 self._try(u, rival, LOOK_BEYOND_MAP_BY if math.isinf(before) else 2.0)
-            if not self.upper < (1 - 1e-3) * before:
+            if is_spent() or not self.upper < (1 - 1e-3) * before:
                 return
             inside = self.x + (1 - 1e-6) * (self.point - self.x)
             region = self._maps(self._maps(None, inside).pattern)

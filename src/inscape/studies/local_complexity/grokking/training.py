@@ -213,7 +213,7 @@ class _Accuracies:
         x, y = (v[:N_ATTACKED] for v in self.test)
         eps = radius / self.unit
         how: dict[str, Any] = {"eps": eps, "steps": 10, "step_size": eps / n_steps_to_edge, "random_state": 0}
-        return adversarial_accuracy(model, x, y, loss=loss, box=self.box, **how).value
+        return adversarial_accuracy(model, x, y, loss=loss, box=self.box, budget=None, **how).value
 
 
 @dataclass(frozen=True, eq=False)
