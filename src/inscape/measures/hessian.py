@@ -1,4 +1,7 @@
-"""The Hessian of a loss over data in the parameters of a torch module: products and largest eigenvalues."""
+"""The Hessian of a loss over data in the parameters of a torch module: products and largest eigenvalues.
+
+Apart from `sharpness`, since this imports torch and importing the measures must not.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any

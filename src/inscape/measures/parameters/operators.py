@@ -1,4 +1,7 @@
-"""Operator norms and path sums of a network's affine operations."""
+"""Operator norms and path sums of a network's affine operations.
+
+Apart from `norms`, since this imports torch and importing the measures must not.
+"""
 
 import math
 

@@ -1,4 +1,7 @@
-"""Two networks side by side as one graph, what they share being there once."""
+"""Two networks side by side as one graph, what they share being there once.
+
+It imports torch, so that `compare` loads it when two networks meet.
+"""
 
 from collections.abc import Callable
 from dataclasses import fields
