@@ -32,7 +32,12 @@ from inscape.partition.linear.planes.layer.buffers import (
     sizes_of,
     written,
 )
-from inscape.partition.linear.planes.layer.edge_crossings import Crossings, crossings, in_stretches
+from inscape.partition.linear.planes.layer.edge_crossings import (
+    Crossings,
+    are_shared,
+    crossings,
+    in_stretches,
+)
 from inscape.partition.linear.planes.layer.faces import cut_each
 from inscape.partition.linear.planes.layer.sign_vectors import (
     Packed,
@@ -56,8 +61,11 @@ SHARED_FROM_ITEMS = 2**16
 """... or from this many edges or points on cut and place them."""
 
 NODES_AT_FIRST, INTERSECTIONS_AT_FIRST = 128, 512
-"""For how many of them on a face there is memory, until one has more: with less, the first layer even
-of small networks would be begun again."""
+"""For how many of them on a face there is memory, until one has more ..."""
+
+CHORDS_OF_ONE_FACE = 256
+"""... but for all that there can be on a face that is alone, as before the first layer, with at most this
+many chords: else that layer would be begun again, twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,13 +193,22 @@ def _grown(
     planar: PlanarComplex, crossed: Crossings, xy: Floats, faces: CutFaces, inside: Inside, layer: int
 ) -> PlanarComplex:
     """The complex after the cut; `xy` are its vertices without those inside old faces."""
-    n_edges = len(planar.ends)
-    n = n_edges + len(crossed.first) + len(inside.ends)
-    ends, born, shared = in_one_block([np.empty((n, 2), np.int32), np.empty(n, np.int32), np.empty(n, bool)])
-    old = planar.ends, planar.born, planar.shared
-    points = crossed.point_start, crossed.of_points(crossed.edge), len(planar.xy)
-    new = inside.ends, layer, ends, born, shared
-    in_stretches(n_edges, SHARED_FROM_ITEMS, lambda a, b: _cut_edges(*old, *points, a, b, *new))
+    n_edges, n = len(planar.ends), len(planar.ends) + len(crossed.first)
+    m = n + len(inside.ends)
+    ends, born, shared = in_one_block([np.empty((m, 2), np.int32), np.empty(m, np.int32), np.empty(m, bool)])
+    n_old, point_start, edge = len(planar.xy), crossed.point_start, crossed.of_points(crossed.edge)
+
+    def write(begin: int, stop: int) -> None:
+        """What edges become, and as many in proportion of those that are new."""
+        i, j = int(point_start[begin]), int(point_start[stop])
+        own, new = slice(begin, stop), slice(begin + i, stop + j)
+        old = planar.ends[own], planar.born[own], planar.shared[own]
+        points = point_start[begin : stop + 1], edge[i:j], begin, n_old + i
+        _cut_edges(*old, *points, ends[new], born[new], shared[new])
+        i, j = begin * len(inside.ends) // n_edges, stop * len(inside.ends) // n_edges
+        ends[n + i : n + j], born[n + i : n + j], shared[n + i : n + j] = inside.ends[i:j], layer, False
+
+    in_stretches(n_edges, SHARED_FROM_ITEMS, write)
     fixed = np.zeros(len(xy) + len(inside.xy), bool)
     fixed[: len(planar.xy)] = planar.fixed
     return PlanarComplex(
@@ -223,8 +240,8 @@ def _with_crossing_points(xy: Any, ends: Any, edge: Any, s: Any) -> Any:
     """
     n = len(xy) + len(s)
     out = np.empty((n + len(s) // 2, 2))
-    out[: len(xy)] = xy
-    in_stretches(len(s), SHARED_FROM_ITEMS, lambda a, b: _place_crossing_points(xy, ends, edge, s, a, b, out))
+    read = xy, ends, edge, s
+    in_stretches(len(s), SHARED_FROM_ITEMS, lambda a, b: _place_crossing_points(*read, a, b, out))
     return out[:n]
 
 
@@ -239,7 +256,9 @@ def _extended(xy: Any, more: Any) -> Any:
 
 @kernel
 def _place_crossing_points(xy, ends, edge, s, begin, stop, out):
-    """Write the points at s on edges, from one to another, after the vertices."""
+    """Write the points at s on edges, from one to another, after the vertices, which come with the first."""
+    for v in range(len(xy) if begin == 0 else 0):
+        out[v, 0], out[v, 1] = xy[v, 0], xy[v, 1]
     for k in range(begin, stop):
         a, b, t = ends[edge[k], 0], ends[edge[k], 1], s[k]
         if t > 0.5:
@@ -250,39 +269,23 @@ def _place_crossing_points(xy, ends, edge, s, begin, stop, out):
 
 @kernel
 def _cut_edges(
-    ends,
-    born,
-    shared,
-    point_start,
-    edge,
-    n_vertices,
-    begin,
-    stop,
-    inside,
-    layer,
-    new_ends,
-    new_born,
-    new_shared,
+    ends, born, shared, point_start, edge, first_edge, first_vertex, new_ends, new_born, new_shared
 ):
-    """Write what edges become, from one to another, and as large a part of the new edges `inside` (k, 2).
+    """Write what edges become.
 
-    Crossing point k, which is vertex n_vertices + k, lies on edge[k]; those of an edge start at point_start.
+    Crossing point k, which is vertex first_vertex + k, lies on edge[k], the first edge being `first_edge`;
+    those of an edge start at `point_start`, counted from another edge on.
     """
-    # (1) the first part of each edge begins where the edge does, the last ends where it does
-    for e in range(begin, stop):
-        first = e + point_start[e]
-        new_ends[first, 0], new_ends[e + point_start[e + 1], 1] = ends[e, 0], ends[e, 1]
+    # (1) the first of the edges that an edge becomes begins where that does, the last ends where it does
+    for e in range(len(ends)):
+        first, last = e + point_start[e] - point_start[0], e + point_start[e + 1] - point_start[0]
+        new_ends[first, 0], new_ends[last, 1] = ends[e, 0], ends[e, 1]
         new_born[first], new_shared[first] = born[e], shared[e]
-    # (2) at a crossing point one part ends and the next begins
-    for k in range(point_start[begin], point_start[stop]):
-        i = edge[k] + k
-        new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
-        new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
-    # (3) sections of chords
-    n = len(ends) + len(edge)
-    for i in range(len(inside) * begin // len(ends), len(inside) * stop // len(ends)):
-        new_ends[n + i, 0], new_ends[n + i, 1] = inside[i, 0], inside[i, 1]
-        new_born[n + i], new_shared[n + i] = layer, False
+    # (2) at a crossing point one of them ends and the next begins
+    for k in range(len(edge)):
+        e = edge[k] - first_edge
+        new_ends[e + k, 1], new_ends[e + k + 1, 0] = first_vertex + k, first_vertex + k
+        new_born[e + k + 1], new_shared[e + k + 1] = born[e], shared[e]
 
 
 def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFaces, Inside, Lines]:
@@ -297,23 +300,28 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFace
         is_complete, `CutFaces`, `Inside` and `Lines`; an edge inside is numbered after those of the old
         ones.
     """
+    if not are_shared(len(tied), SHARED_FROM_FACES):
+        is_complete, out = _cut_stretch(inputs, float(most), tied)
+        return is_complete and len(out.faces.parent) <= most, out.faces, out.inside, out.lines
 
     def cut_stretch(begin: int, stop: int) -> tuple[int, bool, CutOutput]:
         own = inputs._replace(start=inputs.start[begin : stop + 1], face_signs=inputs.face_signs[begin:stop])
         return begin, *_cut_stretch(own, float(most), tied[begin:stop])
 
     first_faces, are_done, cuts = zip(*in_stretches(len(tied), SHARED_FROM_FACES, cut_stretch), strict=True)
-    out = cuts[0] if len(cuts) == 1 else joined(cuts, first_faces, inputs)
-    is_complete = all(are_done) and len(out.faces.parent) <= most
-    return is_complete, out.faces, out.inside, out.lines
+    out = joined(cuts, first_faces, inputs)
+    return all(are_done) and len(out.faces.parent) <= most, out.faces, out.inside, out.lines
 
 
 def _cut_stretch(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutOutput]:
     """Cut the faces of a stretch; whether all were cut, and what is written."""
     n_words, n = inputs.above.shape[1], len(tied)
     n_chords = most_chords(inputs)
-    out = cut_output(sizes_of(inputs, n_chords, max(n_chords // 2, INTERSECTIONS_AT_FIRST)))
     n_nodes, n_intersections, n_vertices = NODES_AT_FIRST, INTERSECTIONS_AT_FIRST, 0
+    if n == 1 and len(inputs.unit) <= 2 * CHORDS_OF_ONE_FACE:
+        n_nodes, m = len(inputs.loop) + len(inputs.unit), len(inputs.unit) // 2
+        n_intersections = m * (m - 1) // 2
+    out = cut_output(sizes_of(inputs, n_chords, max(n_chords // 2, n_intersections)))
     while True:
         # (1) more memory for the results if the next face needs it
         if n_vertices + n_intersections > len(out.inside.xy):

@@ -31,9 +31,14 @@ N_STRETCHES = 32
 Result = TypeVar("Result")
 
 
+def are_shared(n: int, shared_from: int) -> bool:
+    """Whether threads take n items at a time."""
+    return n >= shared_from and is_parallel()
+
+
 def in_stretches(n: int, shared_from: int, work: Callable[[int, int], Result]) -> list[Result]:
     """What comes of n items, from one to another, in stretches that threads take if there are enough."""
-    if n < shared_from or not is_parallel():
+    if not are_shared(n, shared_from):
         return [work(0, n)]
     bounds = np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()
     return spread(partial(work, *own) for own in pairwise(bounds))
@@ -165,17 +170,17 @@ def _changed(above, zero, a, b, w):
 
 
 @kernel
-def _count(above, zero, ends, begin, stop, start, crossed):
-    """Write where the crossings of edges start, from one edge to another, and which edges have any.
+def _count(above, zero, ends, first, start, crossed):
+    """Write where the crossings of each edge start, and which edges have any, `first` being the first edge.
 
-    The former are counted from 0, the latter stand from `begin` on. Returns how many edges and crossings.
+    Returns how many edges have any, and how many crossings there are.
     """
     n, total = 0, 0
-    for e in range(begin, stop):
+    for e in range(len(ends)):
         start[e] = total
         for w in range(above.shape[1]):
             total += count_bits(_changed(above, zero, ends[e, 0], ends[e, 1], w))
-        crossed[begin + n] = e
+        crossed[n] = first + e
         n += total > start[e]
     return n, total
 
@@ -236,21 +241,27 @@ def _edge_crossings(
     start, crossed = np.empty(len(ends) + 1, np.int64), np.empty(len(ends), np.int32)
     source = values.vectors if values.is_stored else values
 
+    read = source, values.h, kinks, above, zero, ends
+    if not are_shared(len(ends), SHARED_FROM_EDGES):
+        n, m = _count(above, zero, ends, 0, start, crossed)
+        start[-1] = m
+        written = start, np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
+        return *written, _fill(*read, crossed[:n], ONE_POINT_WITHIN, *written)
+
     def count(begin: int, stop: int) -> tuple[int, int, int, int]:
-        return begin, stop, *_count(above, zero, ends, begin, stop, start, crossed)
+        own = slice(begin, stop)
+        return begin, stop, *_count(above, zero, ends[own], begin, start[own], crossed[own])
 
     def fill(begin: int, stop: int, n: int, first: int) -> Any:
-        if first:
-            start[begin:stop] += first
-        read = source, values.h, kinks, above, zero, ends, crossed[begin : begin + n], ONE_POINT_WITHIN
-        return _fill(*read, start, edge, unit, s, change)
+        start[begin:stop] += first
+        return _fill(*read, crossed[begin : begin + n], ONE_POINT_WITHIN, *written)
 
     counted = in_stretches(len(ends), SHARED_FROM_EDGES, count)
     *firsts, m = accumulate((own[-1] for own in counted), initial=0)
     start[-1] = m
-    edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
+    written = start, np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
     is_close = spread(partial(fill, *own[:3], first) for own, first in zip(counted, firsts, strict=True))
-    return start, edge, unit, s, change, any(is_close)
+    return *written, any(is_close)
 
 
 @compiled

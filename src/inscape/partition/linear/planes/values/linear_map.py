@@ -10,7 +10,8 @@ are off, and 0, at all of them take no part in a large product.
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -227,10 +228,21 @@ class BentProduct:
         self.columns = columns
         self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_VECTORS and op.is_relu
         self.size = max(1, (_BLOCK_WITHOUT_DEAD_UNITS if self.leaves_out else _NUMBERS_IN_BLOCK) // n_in)
+        self._idle: list[_WithoutDeadUnits] = []
 
-    def of_block(self) -> "BlockProduct":
-        """The map for one block after another, by one thread."""
-        return _WithoutDeadUnits(self) if self.leaves_out else self._of_whole_block
+    @contextmanager
+    def job(self) -> Iterator["BlockProduct"]:
+        """The map for one block after another, by one thread, in memory that later jobs use again."""
+        if not self.leaves_out:
+            yield self._of_whole_block
+            return
+        try:
+            of_block = self._idle.pop()
+        except IndexError:
+            of_block = _WithoutDeadUnits(self)
+        of_block.begin()
+        yield of_block
+        self._idle.append(of_block)
 
     def _of_whole_block(self, z: Floats, above: SignVectors, out: Tensor) -> None:
         torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
@@ -250,6 +262,10 @@ class _WithoutDeadUnits:
         self._bent, self._chosen = np.ones((product.size, n_in + 1)), np.empty((n_in + 1, n_out))
         self._chosen[0] = product.bias
         self._factors = torch.from_numpy(self._bent), torch.from_numpy(self._chosen)
+
+    def begin(self) -> None:
+        """Choose units anew, whatever was used before."""
+        self._n_used = 1
 
     def __call__(self, z: Floats, above: SignVectors, out: Tensor) -> None:
         k = _prepare(z, above, self._columns, self._used, self._n_used, self._bent, self._chosen)
@@ -276,27 +292,23 @@ def multiply(
         empty_signs: a function that gives memory for the signs, once it has seen some vectors.
     """
 
-    def block(of_block: BlockProduct, first: int, end: int) -> Floats:
-        own: Any = slice(first, min(first + product.size, end))
-        out, own = y[own], own if chosen is None else chosen[own]
-        of_block(z[own], above[own], out)
-        return out.numpy()
-
     def write(begin: int, end: int, packed: Packed | None) -> None:
         """Blocks of one job."""
-        of_block = product.of_block()
-        with torch.no_grad():
+        with product.job() as of_block, torch.no_grad():
             for first in range(begin, end, product.size):
-                out = block(of_block, first, end)
+                own: Any = slice(first, first + product.size)
+                out, own = y[own], own if chosen is None else chosen[own]
+                of_block(z[own], above[own], out)
                 if packed is not None:
-                    packed.pack(out, first)
+                    packed.pack(out.numpy(), first)
 
     begin = 0
     if product.leaves_out:
         packed = empty_signs(_sample(product, z, above, chosen))
     else:  # a block of many vectors
         begin = min(product.size, len(y))
-        out = block(product.of_block(), 0, begin)
+        write(0, begin, None)
+        out = y[:begin].numpy()
         packed = empty_signs(out)
         if packed is not None:
             packed.pack(out, 0)
@@ -313,7 +325,8 @@ def _sample(product: BentProduct, z: Floats, above: SignVectors, chosen: Ints | 
     some = np.arange(0, n, max(1, -(-n // min(VECTORS_FOR_SCALE, product.size))))
     own = some if chosen is None else chosen[some]
     out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
-    product.of_block()(z[own], above[own], out)
+    with product.job() as of_block:
+        of_block(z[own], above[own], out)
     return out.numpy()
 
 

@@ -288,9 +288,11 @@ def stretches(lines: Lines, n: int, stretch_of: Any, *, is_disjoint: bool) -> li
         stretch_of: for each vertex from n on which stretch is to fill it, or `OPEN`, or `DONE`.
         is_disjoint: whether no vertex lies on two lines.
     """
+    if not is_parallel():
+        return [(OPEN, lines)]
     first, last = int(lines.start[0]), int(lines.start[-1])
     n_stretches = min(-(-(last - first) // NUMBERS_IN_STRETCH), MOST_STRETCHES)
-    if not is_parallel() or n_stretches < 2:
+    if n_stretches < 2:
         return [(OPEN, lines)]
     even = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
     inner = np.unique(np.searchsorted(lines.start, even))
