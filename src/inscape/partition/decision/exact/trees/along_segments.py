@@ -19,10 +19,11 @@ from inscape.probes.segment import Segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
-FEWEST_IN_JOB = 8
-"""Segments that one thread takes at a time ..."""
+FEWEST_IN_JOB, LEAST_TREES_IN_JOB = 4, 2000
+"""Segments that one thread takes at a time, and segments times trees: a job costs as much as a walk along
+hundreds of trees, since it has to wait for the interpreter a few times ..."""
 LEFT_OVER_JOBS = 4
-"""... or this fraction of those that are left: each job has to wait for the interpreter a few times ..."""
+"""... or this fraction of those that are left ..."""
 PIECES_IN_JOB = 2**22
 """... as long as their pieces, in the worst case, are no more than this."""
 REPORT_EVERY_SEGMENTS = 32
@@ -177,15 +178,16 @@ def regions_along(
         yield from decided
 
 
-def _jobs(n: int, n_leaves: int) -> Iterator[tuple[int, int]]:
+def _jobs(n: int, n_trees: int, n_leaves: int) -> Iterator[tuple[int, int]]:
     """The segments of each job, of n in all, from one to another.
 
-    >>> list(_jobs(30, 100))
-    [(0, 8), (8, 16), (16, 24), (24, 30)]
+    >>> list(_jobs(200, 100, 10_000))
+    [(0, 50), (50, 87), (87, 115), (115, 136), (136, 156), (156, 176), (176, 196), (196, 200)]
     """
+    fewest = max(FEWEST_IN_JOB, LEAST_TREES_IN_JOB // n_trees)
     first, most = 0, max(FEWEST_IN_JOB, PIECES_IN_JOB // n_leaves)
     while first < n:
-        stop = min(n, first + min(most, max(FEWEST_IN_JOB, (n - first) // LEFT_OVER_JOBS)))
+        stop = min(n, first + min(most, max(fewest, (n - first) // LEFT_OVER_JOBS)))
         yield first, stop
         first = stop
 
@@ -215,7 +217,7 @@ class _Deciding:
         self.votes = (ensemble.value, ensemble.column, *decision)
         # A crossing adds and subtracts; our sums and the model's both round.
         self.slack = 4 * ensemble.rounding
-        self.jobs = list(_jobs(len(segments), ensemble.n_leaves))
+        self.jobs = list(_jobs(len(segments), ensemble.n_trees, ensemble.n_leaves))
         # Scratch, which threads take and give back.
         self.free: list[_JobScratch] = []
 
