@@ -318,6 +318,8 @@ class _Search:
                 if offset < 0 and self._dual(normal) > 0:
                     steps.append((rival, _steepest(normal, self.norm) * -offset))
             for rival, u in sorted(steps, key=lambda step: self._length(step[1]))[:N_RIVALS]:
+                if is_spent() and not math.isinf(self.upper):
+                    return
                 self._try(u, rival, LOOK_BEYOND_MAP_BY if math.isinf(before) else 2.0)
             if is_spent() or not self.upper < (1 - 1e-3) * before:
                 return

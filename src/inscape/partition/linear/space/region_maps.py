@@ -223,7 +223,7 @@ def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspace
     windows = op.windows(tuple(z.shape[1:]))
     if windows is not None:
         return _winners(windows.entries, flat, states)
-    at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
+    at_x, gradients = flat[0].numpy(), flat[1:].T.contiguous().numpy()  # rows are picked
     # (1) above the kink below, below the kink above
     normals, offsets, unit, beyond = [], [], [], []
     for k, kink in enumerate(op.kinks):
@@ -251,7 +251,7 @@ NONE = Halfspaces(np.empty((0, 0)), np.empty(0), np.empty(0, np.int64), np.empty
 
 def _winners(table: Ints, flat: Tensor, states: Ints) -> tuple[Ints, Halfspaces, Tensor]:
     """The same for windows, whose state is the position of the winner in the table (n_windows, size)."""
-    at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
+    at_x, gradients = flat[0].numpy(), flat[1:].T.contiguous().numpy()  # rows are picked
     winner = table[np.arange(len(table)), states]
     window, position = np.nonzero((table >= 0) & (np.arange(table.shape[1]) != states[:, None]))
     other, own = table[window, position], winner[window]
