@@ -52,12 +52,16 @@ def test_any_size_and_channels(name, shape):
     assert net(torch.rand(2, *shape)).shape == (2, 7)
 
 
+EPOCHS = {"efficientnet_b0": 15, "mobilenet_v1": 15}
+"""Of networks that learn slowly: after 6 epochs, as for the others, the rounding of the processor decided."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_it_trains_on_digits(name, digits):
     net = build(name, (8, 8), 10, width=0.125, random_state=0)
     x, y = digits.x[:200], digits.y[:200]
-    history = train(net, x, y, Recipe(0.05, 20, 6, schedule="constant"), random_state=0)
+    history = train(net, x, y, Recipe(0.05, 20, EPOCHS.get(name, 6), schedule="constant"), random_state=0)
     assert history.loss < 0.8 * history.losses[0]
 
 
