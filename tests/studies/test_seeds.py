@@ -66,6 +66,7 @@ COARSE = {
         "fits",
         "loss_reached",
     ),
+    "flattest_gap",  # rounding alone where a minimum is certified, and often exactly 0
     *("lr_1_1", "lr_0.1_1", "lr_0.01_1", "lr_relative_0.01_1"),  # the full rank of a few units
     *("regions", "clear", "plateau", "plateau_regions"),  # none before anything is separated
     *("log10_margin", "stationarity", "complementarity", "largest_at_ends", "least_error", "fit", "n_alive"),
