@@ -128,7 +128,7 @@ def _by_sign(reader: Reader, compared: ComparisonMask) -> Varying | None:
 
 
 def _refused(reason: str, kind: type[Unreadable] = NotSupportedYet) -> Trace:
-    return Trace(None, (Foreign(reason, "", kind.verdict),))
+    return Trace(None, (Foreign(reason, "", kind),))
 
 
 def _batch_of(info: Any, input_shape: Shape) -> tuple[int | None, Shape]:

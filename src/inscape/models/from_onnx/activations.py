@@ -229,7 +229,7 @@ def position(step: Step, live: Varying, axis: int, *, is_largest: bool, keep: bo
     if math.prod(live.shape) == 1:
         raise NotPiecewiseAffine(f"{step.kind} of one score, which is constant")
     node = live.node if is_largest else negated(step, replace(live, head=None)).node
-    origin = Foreign(step.kind, path_of(step.node), unknown("ArgMax").verdict)
+    origin = Foreign(step.kind, path_of(step.node), type(unknown("ArgMax")))
     return Varying(node, (1,) * (len(live.shape) if keep else len(live.shape) - 1), Head("argmax", origin))
 
 

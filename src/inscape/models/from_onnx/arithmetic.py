@@ -183,7 +183,7 @@ def chosen(step: Step, mask: ComparisonMask, a: Varying | Array, b: Varying | Ar
     try:
         node = step.reader.gates.where(condition, *sides)
     except Unreadable as reason:
-        raise type(reason)(f"{step.kind} ({reason})") from reason
+        raise type(reason)(step.kind, f"({reason})") from reason
     if not isinstance(node, int) or step.reader.shape(node) != shape[drop:]:
         raise NotSupportedYet(f"{step.kind} that widens a comparison")
     return Varying(node, shape)
@@ -311,9 +311,7 @@ def _before_function(step: Step) -> tuple[Varying, Array] | None:
 
 
 def _compared(step: Step, condition: Condition, shape: Shape) -> ComparisonMask:
-    return ComparisonMask(
-        condition, shape, Foreign(step.kind, path_of(step.node), unknown(step.kind).verdict)
-    )
+    return ComparisonMask(condition, shape, Foreign(step.kind, path_of(step.node), type(unknown(step.kind))))
 
 
 def _masks(step: Step) -> list[ComparisonMask]:

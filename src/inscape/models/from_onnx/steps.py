@@ -181,7 +181,7 @@ class Reader:
         self._path = where
         if any(isinstance(v, Opaque) for v in inputs):
             if not known:
-                self.foreign.append(Foreign(kind, where, unknown(kind).verdict))
+                self.foreign.append(Foreign(kind, where, type(unknown(kind))))
             return opaque
         try:
             if kind == "If" and not varies:
@@ -197,11 +197,11 @@ class Reader:
         except BehindHead as reason:
             self.foreign.append(reason.origin)
         except Unreadable as reason:
-            self.foreign.append(Foreign(str(reason), where, reason.verdict))
+            self.foreign.append(Foreign(str(reason), where, type(reason)))
         except Exception as error:  # whatever a damaged or unusual node provokes, the file stays a black box
             line = next(iter(str(error).strip().splitlines()), type(error).__name__)
             reading = f"{kind} that cannot be read ({line})"
-            self.foreign.append(Foreign(reading, where, NotSupportedYet.verdict))
+            self.foreign.append(Foreign(reading, where, NotSupportedYet))
         return opaque
 
     def _branch(self, node: Any, inputs: list[FileValue | None]) -> Sequence[FileValue]:

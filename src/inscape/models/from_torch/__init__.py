@@ -12,12 +12,20 @@ from torch import Tensor
 from inscape.arrays import Shape
 from inscape.models.from_torch.moving import MOVING
 from inscape.models.from_torch.nonlinear import BENDS, ENDINGS
-from inscape.models.from_torch.recorder import WRITES, CallTranslation, Recorder, Value, called
+from inscape.models.from_torch.recorder import CallTranslation, Recorder, Value, called
 from inscape.models.from_torch.sums_and_products import MATRICES, SUMS
 from inscape.models.from_torch.writes import REPLACEMENTS
 from inscape.models.graph.affine import MOVES, by_torch
 from inscape.models.graph.gates import Positive
-from inscape.models.graph.network import Foreign, Graph, NotSupportedYet, OnlyRounding, folded, needed
+from inscape.models.graph.network import (
+    Foreign,
+    Graph,
+    NotSupportedYet,
+    OnlyRounding,
+    WritesEntries,
+    folded,
+    needed,
+)
 from inscape.models.graph.trace import (
     HEADS,
     PROBABILITIES,
@@ -59,7 +67,7 @@ def trace(
     x = torch.randn(n_points or N_POINTS, *input_shape, generator=random) if points is None else points
     x = x.to(like.device, dtype)
     traced = _run(module, module, x.clone())
-    if not any(WRITES in f.operation for f in traced.foreign):
+    if not any(issubclass(f.kind, WritesEntries) for f in traced.foreign):
         return traced
     try:  # the same without side effects: a write into part of a tensor makes a new one
         return _run(module, torch.func.functionalize(module), x)
@@ -82,7 +90,7 @@ def _trace_of(recorder: Recorder, recorded: Tensor, out: Any, input_shape: Shape
     if value is None or value.at(0) != Value(0):
         kind = "" if isinstance(out, Tensor) else f" (a {type(out).__name__})"
         reason = f"an output{kind} that torch does not compute from the input"
-        return Trace(None, (Foreign(reason, "", NotSupportedYet.verdict),))
+        return Trace(None, (Foreign(reason, "", NotSupportedYet),))
     output, head = _before_head(recorder, value.node, out)
     ending = head or _ending(recorder, value.node)
     nodes, foreign = recorder.nodes, list(recorder.branches)
@@ -104,8 +112,8 @@ def _trace_of(recorder: Recorder, recorded: Tensor, out: Any, input_shape: Shape
 def _difference(graph: Graph, recorded: Tensor, out: Tensor) -> Foreign:
     """Why the graph does not give a module's own output."""
     if graph.head not in ("argmax", "positive") and is_residue(graph, recorded, out):
-        return Foreign(f"scores no larger than {float(out.abs().max()):.1g}", "", OnlyRounding.verdict)
-    return Foreign("an operation that torch does not record", "", NotSupportedYet.verdict)
+        return Foreign(f"scores no larger than {float(out.abs().max()):.1g}", "", OnlyRounding)
+    return Foreign("an operation that torch does not record", "", NotSupportedYet)
 
 
 def _reproduces(graph: Graph, recorded: Tensor, out: Tensor) -> bool:

@@ -83,7 +83,7 @@ def _batch_axis(run: Callable[[Tensor], Tensor], value: Value, x: Tensor, out: T
     more = run(value.laid(torch.zeros(n_points + 1, *shape, dtype=x.dtype), x.ndim))
     grown = [a for a, (m, n) in enumerate(zip(more.shape, out.shape, strict=True)) if m != n]
     if len(grown) != 1:
-        raise NotSupportedYet("an operation that moves the batch axis out of sight")
+        raise NotSupportedYet("an operation", "that moves the batch axis out of sight")
     return grown[0]
 
 
@@ -97,7 +97,7 @@ def _pad(call: Call) -> Value:
     x, widths, fill = call.args[0], call.args[1], float(call.argument(2, "value", 0.0))
     value = call.varying(x)
     if len(widths) > 2 * (x.ndim - 1 - value.axis):
-        raise MixesPoints("padding of the batch axis")
+        raise MixesPoints("padding", "of the batch axis")
     return value.at(call.emit(affine.pad(widths, value=fill), value.node))
 
 
@@ -120,7 +120,7 @@ def check_axes(call: Call, value: Value, axes: Sequence[Any]) -> None:
     """Raise an error unless an operation is over axes that are not that of the batch; none means all."""
     n_axes = call.args[0].ndim
     if not axes or any(a is None or int(a) % n_axes == value.axis for a in axes):
-        raise MixesPoints(f"{called(call.name)} over the batch axis")
+        raise MixesPoints(called(call.name), "over the batch axis")
 
 
 def check_fixed(call: Call) -> None:
@@ -141,7 +141,7 @@ def _slice(call: Call) -> Value:
     if int(call.argument(1, "dim", 0)) % x.ndim == value.axis:
         if call.out.shape == x.shape:
             return value
-        raise MixesPoints("a slice of the batch axis")
+        raise MixesPoints("a slice", "of the batch axis")
     return replayed(call, value)
 
 
@@ -149,11 +149,11 @@ def _index(call: Call) -> Value:
     x, indices = call.args[:2]
     value = call.varying(x)
     if any(call.value(i) is not None for i in indices):
-        raise NotSupportedYet("indexing by values that depend on the input")
+        raise NotSupportedYet("indexing", "by values that depend on the input")
     if any(i is not None and i.dtype == torch.bool and i.ndim > 1 for i in indices):
-        raise NotSupportedYet("indexing by a mask of several axes")
+        raise NotSupportedYet("indexing", "by a mask of several axes")
     if len(indices) > value.axis and indices[value.axis] is not None:
-        raise MixesPoints("indexing of the batch axis")
+        raise MixesPoints("indexing", "of the batch axis")
     return replayed(call, value, moves=True)
 
 
@@ -161,7 +161,7 @@ def _gather(call: Call) -> Value:
     x, dim, index = call.args[0], int(call.argument(1, "dim", 0)) % call.args[0].ndim, call.args[2]
     value = call.varying(x)
     if call.value(index) is not None:
-        raise NotSupportedYet("gather by values that depend on the input")
+        raise NotSupportedYet("gather", "by values that depend on the input")
     check_axes(call, value, [dim])
     chosen = call.constant_point(index, value)
     axis = value.point_axis(dim)
@@ -175,7 +175,7 @@ def _gather(call: Call) -> Value:
 def _triangle(call: Call) -> Value:
     value, x = call.varying(call.args[0]), call.args[0]
     if value.axis >= x.ndim - 2:
-        raise MixesPoints(f"{called(call.name)} of the batch axis")
+        raise MixesPoints(called(call.name), "of the batch axis")
     keep = call.function(torch.ones(x.shape[-2:]), *call.args[1:])
     return value.at(call.emit(affine.scale(keep), value.node))
 
@@ -187,7 +187,7 @@ def _reshape(call: Call) -> Value:
     inner = math.prod(x.shape[value.axis + 1 :]) * value.after
     axes = _points_in(shape, outer, call.n_points, inner)
     if axes is None:
-        raise MixesPoints("a reshape that mixes the batch axis with others")
+        raise MixesPoints("a reshape", "that mixes the batch axis with others")
     result = Value(value.node, *axes)
     condition = call.recorder.conditions.get(value.node)
     if isinstance(condition, Positive):
@@ -237,7 +237,7 @@ def _expand(call: Call) -> Value:
     x, shape = call.args[0], call.out.shape
     value, missing = call.varying(x), call.out.ndim - call.args[0].ndim
     if shape[missing + value.axis] != x.shape[value.axis]:
-        raise MixesPoints("an expansion of the batch axis")
+        raise MixesPoints("an expansion", "of the batch axis")
     value = call.aligned(value, x, len(shape))
     return value.at(call.emit(affine.expand(value.point_shape(shape)), value.node))
 
@@ -246,7 +246,7 @@ def _repeat(call: Call) -> Value:
     x, times = call.args[:2]
     value, missing = call.varying(x), len(times) - x.ndim
     if times[missing + value.axis] != 1:
-        raise MixesPoints("a repetition of the batch axis")
+        raise MixesPoints("a repetition", "of the batch axis")
     value = call.aligned(value, x, len(times))
     counts = value.point_shape(times)
     if value.is_merged:
@@ -262,11 +262,11 @@ def _same(call: Call) -> Value | list[Value | None]:
     condition = call.recorder.conditions.get(value.node)
     if condition is not None:  # (h > 0).float() is as good as h > 0
         return value
-    conversion = f"a conversion to {str(first.dtype).removeprefix('torch.')}"
+    into = f"to {str(first.dtype).removeprefix('torch.')}"
     if not first.dtype.is_floating_point:
-        raise Jumps(conversion)
+        raise Jumps("a conversion", into)
     if torch.finfo(first.dtype).bits < min(32, torch.finfo(call.args[0].dtype).bits):
-        raise NotPiecewiseAffine(f"{conversion}, whose rounding makes steps")
+        raise NotPiecewiseAffine("a conversion", f"{into}, whose rounding makes steps")
     return value
 
 
@@ -277,9 +277,9 @@ def _join(call: Call) -> Value:
     values = [call.value(t) for t in tensors]
     first = next(v for v in values if v is not None)
     if any(v is not None and v.at(0) != first.at(0) for v in values):
-        raise NotSupportedYet(f"{called(call.name)} of tensors with different batch axes")
+        raise NotSupportedYet(called(call.name), "of tensors with different batch axes")
     if dim == first.axis and not is_stack:
-        raise MixesPoints("cat along the batch axis")
+        raise MixesPoints("cat", "along the batch axis")
     joined = replace(first, axis=first.axis + (is_stack and dim <= first.axis))
     constants = [call.constant_point(t, first) for t, v in zip(tensors, values, strict=True) if v is None]
     axis = joined.point_axis(dim)

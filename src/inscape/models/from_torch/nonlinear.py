@@ -50,7 +50,7 @@ def _prelu(call: Call) -> Value:
 
 def _rrelu(call: Call) -> Value:
     if call.argument(4, "training", False):
-        raise IsRandom("rrelu in training mode")
+        raise IsRandom("rrelu", "in training mode")
     low, high = float(call.argument(2, "lower", 1 / 8)), float(call.argument(3, "upper", 1 / 3))
     return _apply(call, Leaky((low + high) / 2, name="rrelu"))
 
@@ -119,7 +119,7 @@ def _soft_shrink(call: Call) -> Value:
 def _threshold(call: Call) -> Value:
     threshold, below = (float(v) for v in call.args[1:3])
     if threshold != below:
-        raise Jumps("threshold with another value below it")
+        raise Jumps("threshold", "with another value below it")
     return _apply(call, Clip(low=threshold, name="threshold"))
 
 
@@ -153,7 +153,7 @@ def _max(call: Call) -> Value | list[Value | None]:
         value, dim = call.varying(call.args[0]), call.argument(1, "dim")
         return [_amax(call), position(call, value, dim, is_largest=call.name == "max")]
     if len(call.args) < 2:
-        raise MixesPoints(f"{call.name} over the batch axis")
+        raise MixesPoints(call.name, "over the batch axis")
     return _extreme(call)
 
 
@@ -230,7 +230,7 @@ def _max_pool(call: Call) -> Value:
     x, kernel = call.args[:2]
     n = len(kernel)
     if x.ndim != n + 2:
-        raise NotSupportedYet(f"{called(call.name)} without a batch axis")
+        raise NotSupportedYet(called(call.name), "without a batch axis")
     stride, padding, dilation = (
         list(call.argument(i, name, default) or default)
         for i, name, default in ((2, "stride", kernel), (3, "padding", [0]), (4, "dilation", [1]))
@@ -292,11 +292,11 @@ def _softmax(call: Call) -> Value:
     name, out = called(call.name), call.out
     value = call.varying(call.args[0])
     if int(call.args[1]) % max(out.ndim, 1) != out.ndim - 1:
-        raise NotPiecewiseAffine(f"{name} over another axis than the last")
+        raise NotPiecewiseAffine(name, "over another axis than the last")
     if out.shape[-1] * call.n_points != out.numel():
-        raise NotPiecewiseAffine(f"{name} over a part of the scores")
+        raise NotPiecewiseAffine(name, "over a part of the scores")
     if out.shape[-1] == 1:
-        raise NotPiecewiseAffine(f"{name} of one score, which is constant")
+        raise NotPiecewiseAffine(name, "of one score, which is constant")
     return value.at(call.emit_head(name, unknown(call.name), value.node))
 
 

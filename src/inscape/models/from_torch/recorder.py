@@ -35,6 +35,7 @@ from inscape.models.graph.network import (
     NotPiecewiseAffine,
     NotSupportedYet,
     Unreadable,
+    WritesEntries,
 )
 from inscape.models.graph.piecewise import Bend
 from inscape.models.graph.trace import INCREASING
@@ -165,18 +166,17 @@ def obstacle(reason: Unreadable, module: nn.Module | None, path: str) -> Foreign
     A layer of torch is known by its own name, whatever it is made of; of other people's classes both the
     operation and the class are named.
     """
-    operation, kind = str(reason), "" if module is None else type(module).__name__
+    kind = "" if module is None else type(module).__name__
     if isinstance(module, nn.RNN | nn.RNNCell) and module.nonlinearity != "relu":
         return Foreign(f"{kind} with {module.nonlinearity}", path)
     if isinstance(module, _CURVED_LAYERS):
         return Foreign(kind, path)
     if module is None or not _is_of_torch(module):
-        return Foreign(operation, path, reason.verdict, kind)
-    first, _, rest = operation.partition(" ")
-    if first.replace("_", "") == kind.lower():  # softmax of one score -> Softmax of one score
-        return Foreign(f"{kind} {rest}".strip(), path, reason.verdict)
-    is_clear = isinstance(reason, NotPiecewiseAffine | Jumps) and not rest
-    return Foreign(kind if is_clear else f"{kind} ({operation})", path, reason.verdict)
+        return Foreign(str(reason), path, type(reason), kind)
+    if reason.operation.replace("_", "") == kind.lower():  # softmax of one score -> Softmax of one score
+        return Foreign(f"{kind} {reason.about}".strip(), path, type(reason))
+    is_clear = isinstance(reason, NotPiecewiseAffine | Jumps) and not reason.about
+    return Foreign(kind if is_clear else f"{kind} ({reason})", path, type(reason))
 
 
 def _is_of_torch(module: nn.Module) -> bool:
@@ -190,7 +190,6 @@ _FOREIGN = identity()
 _BY_SHAPE = frozenset(
     ["zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty"]
 )
-WRITES = "a write into part of a tensor"
 _MOVES = (
     "view _unsafe_view reshape flatten squeeze unsqueeze _reshape_alias select slice index index_select "
     "narrow unbind split chunk flip permute transpose t _to_copy clone detach alias cat stack"
@@ -280,13 +279,13 @@ class Call:
         """What is known of a tensor that must depend on the input."""
         value = self.value(tensor)
         if value is None:
-            raise NotSupportedYet(f"{called(self.name)} of a constant by a value that depends on the input")
+            raise NotSupportedYet(called(self.name), "of a constant by a value that depends on the input")
         return value
 
     def fixed(self, tensor: Any, what: str) -> None:
         """Raise an error if an argument depends on the input."""
         if self.value(tensor) is not None:
-            raise NotPiecewiseAffine(f"{called(self.name)} whose {what} depends on the input")
+            raise NotPiecewiseAffine(called(self.name), f"whose {what} depends on the input")
 
     def constant(self, value: Any, like: Value, n_axes: int) -> Tensor:
         """A number or constant tensor as it broadcasts against the points of a tensor with `n_axes` axes."""
@@ -297,7 +296,7 @@ class Call:
             return constant
         constant = constant.reshape(*(1,) * (n_axes - constant.ndim), *constant.shape)
         if constant.ndim > n_axes:
-            raise NotSupportedYet(f"{called(self.name)} with a constant of more axes")
+            raise NotSupportedYet(called(self.name), "with a constant of more axes")
         return self._point_of(constant, like)
 
     def constant_point(self, tensor: Tensor, like: Value) -> Tensor:
@@ -311,7 +310,7 @@ class Call:
             return constant.reshape(*front, *(1 for _ in like.inner), *back)
         points = constant.reshape(*front, like.before, -1, like.after, *back).movedim(like.axis + 1, 0)
         if not torch.equal(points, points[:1].expand_as(points)):
-            raise MixesPoints(f"{called(self.name)} with a constant that differs from point to point")
+            raise MixesPoints(called(self.name), "with a constant that differs from point to point")
         return points[0].reshape(*front, *like.inner, *back)
 
     def aligned(self, value: Value, tensor: Tensor, n_axes: int) -> Value:
@@ -327,7 +326,7 @@ class Call:
         """A value with points, or slices of them, along the first axis, as convolution needs it."""
         value = self.varying(tensor)
         if value.axis != 0 or value.before > 1:
-            raise NotSupportedYet(f"{called(self.name)} with a batch axis that is not the first")
+            raise NotSupportedYet(called(self.name), "with a batch axis that is not the first")
         return value
 
     def emit(self, op: Affine | Bend, *inputs: int) -> int:
@@ -461,7 +460,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         call = Call(self, name.rstrip("_") or name, func, seen, kwargs, out, self.n_points)
         if name in _FETCHES:
             self.branches.append(
-                self._foreign(NotSupportedYet("a branch on the data (a number is read from a tensor)"))
+                self._foreign(NotSupportedYet("a branch", "on the data (a number is read from a tensor)"))
             )
             return out
         results = self._translate(call, stale=stale)
@@ -495,7 +494,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return [Value(number)] * len(outs)
         try:
             if stale is not None or "out" in call.kwargs:
-                raise NotSupportedYet(WRITES)
+                raise WritesEntries()
             if translation is None:
                 raise unknown(call.name)
             result = self._moved_before_head(call, translation) or translation(call)
@@ -563,10 +562,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if tensor.shape == written.shape and tensor.stride() == written.stride() and value is not None:
                 self._values[id(tensor)] = value
             else:
-                number = self.emit_foreign(NotSupportedYet(WRITES), ())
+                number = self.emit_foreign(WritesEntries(), ())
                 self._values[id(tensor)] = Value(number)
         if was_constant:
-            self._overwritten[storage] = self._foreign(NotSupportedYet(WRITES))
+            self._overwritten[storage] = self._foreign(WritesEntries())
             self._kept.append(written)
 
 

@@ -27,7 +27,7 @@ def together(call: Call, *tensors: Any) -> tuple[Value, list[Value | Tensor]]:
     }
     first = next(iter(values.values()))
     if any(v.at(0) != first.at(0) for v in values.values()):
-        raise NotSupportedYet(f"{called(call.name)} of tensors with different batch axes")
+        raise NotSupportedYet(called(call.name), "of tensors with different batch axes")
     return first, [
         values[i] if i in values else call.constant(t, first, n_axes) for i, t in enumerate(tensors)
     ]
@@ -93,7 +93,7 @@ def _gated(call: Call, like: Value, a: Value, b: Value) -> Value:
     if a.node in conditions and b.node in conditions:
         return compared(call, like, Both(conditions[a.node], conditions[b.node]))
     if a.node not in conditions and b.node not in conditions:
-        raise NotPiecewiseAffine("a product of two values that depend on the input")
+        raise NotPiecewiseAffine("a product", "of two values that depend on the input")
     value, condition = (b, conditions[a.node]) if a.node in conditions else (a, conditions[b.node])
     return _chosen(call, like, condition, value.node, torch.tensor(0.0))
 
@@ -103,7 +103,7 @@ def _chosen(call: Call, like: Value, condition: Condition, a: Operand, b: Operan
         node = call.recorder.gates.where(condition, a, b)
     except Unreadable as reason:
         name = "a product with a comparison" if call.name == "mul" else "where"
-        raise type(reason)(f"{name} ({reason})") from reason
+        raise type(reason)(name, f"({reason})") from reason
     assert isinstance(node, int)
     return like.at(node)
 
@@ -111,13 +111,13 @@ def _chosen(call: Call, like: Value, condition: Condition, a: Operand, b: Operan
 def _where(call: Call) -> Value:
     """A choice by a constant mask, which is affine, or by a comparison, if it is continuous."""
     if len(call.args) < 3:
-        raise NotSupportedYet("where without values, whose result has no fixed size")
+        raise NotSupportedYet("where", "without values, whose result has no fixed size")
     like, (mask, a, b) = together(call, *call.args[:3])
     if isinstance(mask, Tensor):
         return _by_mask(call, like, mask.to(torch.float64), a, b)
     condition = call.recorder.conditions.get(mask.node)
     if condition is None:
-        raise NotSupportedYet("where by a condition that is not a comparison")
+        raise NotSupportedYet("where", "by a condition that is not a comparison")
     operands = [v.node if isinstance(v, Value) else v for v in (a, b)]
     return _chosen(call, like, condition, *operands)
 
@@ -207,7 +207,7 @@ def _either(a: Condition, b: Condition) -> Condition:
 def _divide(call: Call) -> Value:
     like, (a, b) = together(call, *call.args[:2])
     if isinstance(b, Value):
-        raise NotPiecewiseAffine("a division by a value that depends on the input")
+        raise NotPiecewiseAffine("a division", "by a value that depends on the input")
     assert isinstance(a, Value)
     if call.kwargs.get("rounding_mode"):
         raise unknown("floor_divide")
@@ -252,12 +252,12 @@ def product(call: Call, a: Tensor, b: Tensor, *, factor: float = 1.0) -> Value:
     """The product of a matrix, or a stack of matrices, and another, one of which is constant."""
     u, v = call.value(a), call.value(b)
     if u is not None and v is not None:
-        raise NotPiecewiseAffine("a matrix product of two values that depend on the input")
+        raise NotPiecewiseAffine("a matrix product", "of two values that depend on the input")
     value, fixed = (u, b) if u is not None else (v, a)
     assert value is not None
     summed = a.ndim - 1 if u is not None else b.ndim - 2
     if value.axis == summed:
-        raise MixesPoints("a matrix product over the batch axis")
+        raise MixesPoints("a matrix product", "over the batch axis")
     matrix = snapshot(fixed) * factor if factor != 1 else snapshot(fixed)
     if a.ndim == 2:
         return _by_matrix(call, value, matrix.T if u is not None else matrix)
@@ -286,13 +286,13 @@ def _shifted_product(call: Call) -> Value:
     shift, a, b = call.args[:3]
     beta, alpha = (float(call.kwargs.get(name, 1)) for name in ("beta", "alpha"))
     if all(call.value(t) is None for t in (a, b)):
-        raise NotSupportedYet("a matrix product that is added to a value that depends on the input")
+        raise NotSupportedYet("a matrix product", "that is added to a value that depends on the input")
     result = product(call, a, b, factor=alpha)
     if call.value(shift) is None:
         return _biased(call, result, call.constant(shift, result, call.out.ndim) * beta)
     c = call.aligned(call.varying(shift), shift, call.out.ndim)
     if c.at(0) != result.at(0):
-        raise NotSupportedYet("a matrix product with different batch axes")
+        raise NotSupportedYet("a matrix product", "with different batch axes")
     return result.at(call.emit(affine.add(beta), result.node, c.node))
 
 
@@ -311,7 +311,7 @@ def _linear(call: Call) -> Value:
     call.fixed(bias, "bias")
     value = call.varying(x)
     if value.axis == x.ndim - 1:
-        raise MixesPoints("a matrix product over the batch axis")
+        raise MixesPoints("a matrix product", "over the batch axis")
     op = affine.linear(snapshot(weight), None if bias is None else snapshot(bias))
     return value.at(call.emit(op, value.node))
 
@@ -322,7 +322,7 @@ def _matrix_vector(call: Call) -> Value:
     value = call.varying(x)
     call.fixed(vector, "vector")
     if value.axis == 1:
-        raise MixesPoints("a matrix product over the batch axis")
+        raise MixesPoints("a matrix product", "over the batch axis")
     node = call.emit(affine.linear(snapshot(vector)[None]), value.node)
     return value.at(call.emit(affine.reshape(value.inner), node))
 
@@ -345,7 +345,7 @@ def _batch_norm(call: Call) -> Value:
     x, weight, bias, mean, var = call.args[:5]
     value = call.image(x)
     if mean is None or var is None or (call.name != "_native_batch_norm_legit_no_training" and call.args[5]):
-        raise MixesPoints("a batch-norm with statistics of the batch")
+        raise MixesPoints("a batch-norm", "with statistics of the batch")
     eps = call.args[-1] if call.name != "cudnn_batch_norm" else call.args[7]
     for tensor in (weight, bias, mean, var):
         call.fixed(tensor, "parameter")

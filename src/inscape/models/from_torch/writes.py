@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from inscape.models.from_torch.moving import kept
-from inscape.models.from_torch.recorder import WRITES, Call, CallTranslation, Value, called, snapshot
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, snapshot
 from inscape.models.from_torch.sums_and_products import masked_fill
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.network import MixesPoints, NotSupportedYet
+from inscape.models.graph.network import MixesPoints, NotSupportedYet, WritesEntries
 
 Write = Callable[[Tensor, Tensor], Tensor]
 """A call as a function of the tensor that is written into and of what is written."""
@@ -55,7 +55,7 @@ def _picking(call: Call, index: Tensor, fixed: Sequence[tuple[int, Tensor]]) -> 
     positions = torch.where(keep > 0, index - n_ahead, 0)
     for array in (keep, positions, fill):
         if not torch.equal(array, array[:1].expand_as(array)):
-            raise MixesPoints(f"{called(call.name)} that differs from point to point")
+            raise MixesPoints(called(call.name), "that differs from point to point")
     chosen = positions[0]
 
     def apply(*tensors: Tensor) -> Tensor:
@@ -87,12 +87,12 @@ def _index_put(call: Call) -> Value:
     """The assignment h[h < 0] = number, or one to positions that are fixed."""
     x, indices, values = call.args[:3]
     if call.argument(3, "accumulate", False):
-        raise NotSupportedYet(f"{WRITES} that adds to it")
+        raise WritesEntries("that adds to it")
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and call.value(mask) is not None and values.numel() == 1 and mask.shape == x.shape:
         return masked_fill(call, x, mask, values)
     if any(call.value(i) is not None for i in indices):
-        raise NotSupportedYet(f"{WRITES} at positions that depend on the input")
+        raise WritesEntries("at positions that depend on the input")
     positions = kept(indices)
     return replaced(call, x, values, lambda b, s: call.function(b, positions, s.to(b.dtype)))
 
@@ -105,7 +105,7 @@ def _copy(call: Call) -> Value | list[Value | None]:
         return [None]
     missing = target.ndim - source.ndim
     if missing < 0 or source.shape[value.axis] != target.shape[value.axis + missing]:
-        raise NotSupportedYet(WRITES)
+        raise WritesEntries()
     value = call.aligned(value, source, target.ndim)
     if source.shape == target.shape:
         return value

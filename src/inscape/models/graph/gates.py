@@ -160,7 +160,7 @@ class Gates:
         if slope is not None and self._is_small(rest := _sum(e, d, -slope), e):
             if bool(rest.offset.abs().max() <= self._tolerance * self._scale(e, d)):
                 return [Hinge(_ZERO, slope)]
-            raise Jumps("its two sides do not meet")
+            raise Jumps("its two sides", "do not meet")
         return self._bent_hinges(d, e)
 
     def _bent_hinges(self, d: AffineForm, e: AffineForm) -> list[Hinge]:
@@ -179,10 +179,10 @@ class Gates:
         plain = AffineForm(straight, e.offset)
         slope = self._ratio(plain, d) if straight else _ZERO
         if slope is None or not self._is_small(rest := _sum(plain, d, -slope), e):
-            raise NotSupportedYet("its two sides are not seen to meet")
+            raise NotSupportedYet("its two sides", "are not seen to meet")
         jump = sum((b.factor * b.op.cast(torch.float64)(b.offset) for b in bends), rest.offset)
         if bool(jump.abs().max() > self._tolerance * self._scale(e, d, *(b.offset for b in bends))):
-            raise Jumps("its two sides do not meet")
+            raise Jumps("its two sides", "do not meet")
         first = sum((b.slope_after_zero for b in bends), slope)
         later = [hinge for b in bends for hinge in b.hinges]
         return [p for p in (Hinge(_ZERO, first), *later) if bool((p.slope != 0).any())]

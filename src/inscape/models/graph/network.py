@@ -19,13 +19,21 @@ Value = TypeVar("Value")
 
 
 class Unreadable(Exception):
-    """Raised by a front end: an operation stands in the way of a graph; the message says what it is.
+    """Raised by a front end: an operation stands in the way of a graph.
+
+    Args:
+        operation: what it is called, such as "softmax".
+        about: what of it stands in the way, such as "over a part of the scores"; "" for all of it.
 
     Attributes:
         verdict: what is said of a model for its sake; {} is where the operation is named.
     """
 
     verdict: ClassVar[str]
+
+    def __init__(self, operation: str, about: str = "") -> None:
+        super().__init__(f"{operation} {about}".strip())
+        self.operation, self.about = operation, about
 
 
 class IsRandom(Unreadable):
@@ -64,9 +72,14 @@ class NotSupportedYet(Unreadable):
     verdict = "cannot be counted exactly; not supported yet: {}"
 
 
-VERDICTS = tuple(
-    kind.verdict for kind in (IsRandom, NotPiecewiseAffine, MixesPoints, Jumps, OnlyRounding, NotSupportedYet)
-)
+class WritesEntries(NotSupportedYet):
+    """The operation writes into some entries of a tensor: without side effects it may be read after all."""
+
+    def __init__(self, about: str = "") -> None:
+        super().__init__("a write into part of a tensor", about)
+
+
+_BY_HOPE = (IsRandom, NotPiecewiseAffine, MixesPoints, Jumps, OnlyRounding, NotSupportedYet)
 """The one that leaves least hope comes first: a model is called by the first that applies to it."""
 
 
@@ -77,13 +90,13 @@ class Foreign:
     Attributes:
         operation: what it is called, such as "gelu".
         path: the module that calls it, such as "encoder.3.act"; "" for the model itself.
-        verdict: what is said of the model because of it, one of `VERDICTS`.
+        kind: why it cannot.
         layer: the class of that module, where it says more than the operation does.
     """
 
     operation: str
     path: str
-    verdict: str = NotPiecewiseAffine.verdict
+    kind: type[Unreadable] = NotPiecewiseAffine
     layer: str = ""
 
     def __str__(self) -> str:
@@ -443,15 +456,15 @@ class Graph:
 def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:
     """The error for an exact request on a model that holds foreign operations.
 
-    >>> str(refuse("net", [Foreign("round", "3", Jumps.verdict), Foreign("gelu", "5")]).reason)
+    >>> str(refuse("net", [Foreign("round", "3", Jumps), Foreign("gelu", "5")]).reason)
     'net is not piecewise affine because of gelu in 5 (and 1 more)'
     """
     different = list(dict.fromkeys(foreign))
-    worst = min(different, key=lambda f: VERDICTS.index(f.verdict))
+    worst = min(different, key=lambda f: [issubclass(f.kind, kind) for kind in _BY_HOPE].index(True))
     rest = f" (and {len(different) - 1} more)" if len(different) > 1 else ""
-    never = "it cannot be counted exactly; " if worst.verdict == NotPiecewiseAffine.verdict else ""
+    never = "it cannot be counted exactly; " if worst.kind is NotPiecewiseAffine else ""
     return PartitionError(
-        f"{name} {worst.verdict.format(f'{worst}{rest}')}",
+        f"{name} {worst.kind.verdict.format(f'{worst}{rest}')}",
         remedy=f'{never}use method="adaptive", or method="grid" to compare with grids',
     )
 

@@ -67,7 +67,7 @@ def sort(emit: Callable[..., int], node: int, axis: int, m: int, wanted: Sequenc
         wanted: the positions that matter, by default all.
     """
     if m > MOST_ENTRIES:
-        raise NotSupportedYet(f"a sort of {m} entries, of more than {MOST_ENTRIES}")
+        raise NotSupportedYet("a sort", f"of {m} entries, of more than {MOST_ENTRIES}")
     for pairs in needed_stages(m, range(m) if wanted is None else wanted):
         low, high = (torch.tensor(side) for side in zip(*pairs, strict=True))
         excess = emit(Leaky(name="sort"), emit(_difference(axis, low, high), node))
