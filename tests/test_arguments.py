@@ -1,10 +1,12 @@
 """Old spellings of arguments warn and mean what the new ones do; every warning points to the caller."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from syntax import forget, nodes_of
 
 import inscape
 from inscape.arguments import in_new_spelling, renamed
@@ -13,6 +15,7 @@ from inscape.theory import el_corollary51, el_theorem23, el_theorem42, margin_kk
 from inscape.training import Recipe, build, mlp, train
 from inscape.training.data import split_data
 from inscape.training.fitting import classical, fit, fit_many
+from inscape.training.many import train_many
 from inscape.univariate import (
     ShallowNet,
     gradient_descent,
@@ -54,6 +57,11 @@ def trained(**settings):
     return train(mlp(2, (3,), 2, random_state=0), X, Y, Recipe(0.1, 2, 2), **settings).losses
 
 
+def trained_together(**settings):
+    [history] = train_many([mlp(2, (3,), 2, random_state=0)], X, Y, [Recipe(0.1, 2, 2)], **settings)
+    return history.losses
+
+
 def curvature(**settings):
     return inscape.sharpness(NET, X, Y, method="lanczos", random_state=0, **settings).to_dict()
 
@@ -79,65 +87,95 @@ def of_two_points(function, *more, on_rows=False):
 
 
 SPELLINGS = {
-    "n_probes": (complexity, {"n_probes": 5}, {"n_directions": 5}),
-    "with_density": (complexity, {"with_density": False}, {"form": "norms"}),
-    "with_density as it was": (complexity, {"with_density": True}, {}),
-    "estimator": (complexity, {"estimator": "authors"}, {"form": "authors"}),
-    "both": (complexity, {"with_density": False, "estimator": "theorem"}, {"form": "norms"}),
-    "map": (one_map, {"with_density": False}, {"form": "norms"}),
-    "map by the published estimator": (one_map, {"estimator": "authors"}, {"form": "authors"}),
-    "settings of measure": (table, {"n_probes": 5}, {"n_directions": 5}),
-    "sharpness": (curvature, {"tol": 1e-3}, {"tolerance": 1e-3}),
-    "descent": (descent, {"tol": 0.5}, {"tolerance": 0.5}),
-    "flow": (flow, {"tol": 0.5}, {"tolerance": 0.5}),
-    "step of a flow": (flow, {"step_tol": 1e-3}, {"step_tolerance": 1e-3}),
-    "points of a KKT point": (of_two_points(kkt_residual), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
-    "kinks of a KKT point": (of_two_points(kkt_residual), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
-    "points of a limit": (of_two_points(limit_regions), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
-    "limit": (of_two_points(limit_regions), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
-    "stability": (of_two_points(stability, 0.1), {"knot_tol": 0.1}, {"knot_tolerance": 0.1}),
-    "fit of a minimum": (of_two_points(stability, 0.1), {"fit_tol": 0.1}, {"fit_tolerance": 0.1}),
-    "knots": (VALLEY.n_linear_regions, {"merge_tol": 100.0}, {"merge_tolerance": 100.0}),
-    "jumps": (VALLEY.n_linear_regions, {"jump_tol": 2.0}, {"jump_tolerance": 2.0}),
-    "table of regions": (
+    "local_complexity n_probes": (complexity, {"n_probes": 5}, {"n_directions": 5}),
+    "local_complexity with_density": (complexity, {"with_density": False}, {"form": "norms"}),
+    "local_complexity with_density as it was": (complexity, {"with_density": True}, {}),
+    "local_complexity estimator": (complexity, {"estimator": "authors"}, {"form": "authors"}),
+    "local_complexity with_density and estimator": (
+        complexity,
+        {"with_density": False, "estimator": "theorem"},
+        {"form": "norms"},
+    ),
+    "density_map with_density": (one_map, {"with_density": False}, {"form": "norms"}),
+    "density_map estimator": (one_map, {"estimator": "authors"}, {"form": "authors"}),
+    "local_complexity n_probes of measure": (table, {"n_probes": 5}, {"n_directions": 5}),
+    "sharpness tol": (curvature, {"tol": 1e-3}, {"tolerance": 1e-3}),
+    "gradient_descent tol": (descent, {"tol": 0.5}, {"tolerance": 0.5}),
+    "gradient_flow tol": (flow, {"tol": 0.5}, {"tolerance": 0.5}),
+    "gradient_flow step_tol": (flow, {"step_tol": 1e-3}, {"step_tolerance": 1e-3}),
+    "kkt_residual active_tol": (of_two_points(kkt_residual), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
+    "kkt_residual kink_tol": (of_two_points(kkt_residual), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
+    "limit_regions active_tol": (
+        of_two_points(limit_regions),
+        {"active_tol": 0.5},
+        {"active_tolerance": 0.5},
+    ),
+    "limit_regions kink_tol": (of_two_points(limit_regions), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
+    "stability knot_tol": (of_two_points(stability, 0.1), {"knot_tol": 0.1}, {"knot_tolerance": 0.1}),
+    "stability fit_tol": (of_two_points(stability, 0.1), {"fit_tol": 0.1}, {"fit_tolerance": 0.1}),
+    "n_linear_regions merge_tol": (VALLEY.n_linear_regions, {"merge_tol": 100.0}, {"merge_tolerance": 100.0}),
+    "n_linear_regions jump_tol": (VALLEY.n_linear_regions, {"jump_tol": 2.0}, {"jump_tolerance": 2.0}),
+    "region_table merge_tols": (
         lambda **tolerances: VALLEY.region_table(**tolerances).to_dict(),
         {"merge_tols": [0.1, 100.0]},
         {"merge_tolerances": [0.1, 100.0]},
     ),
-    "table of jumps": (
+    "region_table jump_tols": (
         lambda **tolerances: VALLEY.region_table(**tolerances).to_dict(),
         {"jump_tols": [0.1, 2.0]},
         {"jump_tolerances": [0.1, 2.0]},
     ),
-    "theorem": (of_two_points(el_theorem42), {"kkt_tol": 10.0}, {"kkt_tolerance": 10.0}),
-    "corollary": (
+    "el_theorem42 kkt_tol": (of_two_points(el_theorem42), {"kkt_tol": 10.0}, {"kkt_tolerance": 10.0}),
+    "el_corollary51 kkt_tol": (
         of_two_points(el_corollary51, VALLEY),
         {"kkt_tol": 10.0},
         {"kkt_tolerance": 10.0},
     ),
-    "theorem of flows": (flows, {"kkt_tol": 10.0}, {"kkt_tolerance": 10.0}),
-    "margin": (of_two_points(margin_kkt, on_rows=True), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
-    "train": (trained, {"seed": 3}, {"random_state": 3}),
-    "fit": (lambda **s: fit(TREE, DIGITS, **s).model.fingerprint(), {"seed": 3}, {"random_state": 3}),
-    "fit many": (
+    "el_theorem23 kkt_tol": (flows, {"kkt_tol": 10.0}, {"kkt_tolerance": 10.0}),
+    "margin_kkt active_tol": (
+        of_two_points(margin_kkt, on_rows=True),
+        {"active_tol": 0.5},
+        {"active_tolerance": 0.5},
+    ),
+    "train seed": (trained, {"seed": 3}, {"random_state": 3}),
+    "fit seed": (lambda **s: fit(TREE, DIGITS, **s).model.fingerprint(), {"seed": 3}, {"random_state": 3}),
+    "fit_many seeds": (
         lambda **s: [f.model.fingerprint() for f in fit_many([TREE], DIGITS, **s)],
         {"seeds": [3]},
         {"random_states": [3]},
     ),
-    "classical": (lambda **s: repr(classical("tree", {}, **s)), {"seed": 3}, {"random_state": 3}),
-    "mlp": (weights(lambda **s: mlp(2, (3,), 2, **s)), {"seed": 3}, {"random_state": 3}),
-    "build": (
+    "classical seed": (lambda **s: repr(classical("tree", {}, **s)), {"seed": 3}, {"random_state": 3}),
+    "mlp seed": (weights(lambda **s: mlp(2, (3,), 2, **s)), {"seed": 3}, {"random_state": 3}),
+    "build seed": (
         weights(lambda **s: build("cnn", (1, 8, 8), 2, width=0.1, **s)),
         {"seed": 3},
         {"random_state": 3},
     ),
+    "train_many seeds": (trained_together, {"seeds": [3]}, {"random_states": [3]}),
 }
+
+
+def old_spellings():
+    """The functions of the package that take an old argument, and that argument."""
+    for path in Path(inscape.__file__).parent.rglob("*.py"):
+        for function in nodes_of(path):
+            for call in getattr(function, "decorator_list", ()):
+                name = getattr(getattr(call, "func", None), "id", "")
+                if name == "renamed":
+                    yield from ((function.name, keyword.arg) for keyword in call.keywords)
+                elif name == "superseded":
+                    yield from ((function.name, old.value) for old in call.args)
+    forget()
+
+
+def test_every_old_spelling_is_tried():
+    assert {tuple(name.split()[:2]) for name in SPELLINGS} == set(old_spellings())
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_an_old_spelling_warns_and_gives_the_same(name):
     function, old, new = SPELLINGS[name]
-    with pytest.warns(DeprecationWarning, match=f"{next(iter(old))}=.* is now ") as seen:
+    with pytest.warns(DeprecationWarning, match=f"^{name.split()[0]}: {next(iter(old))}=.* is now ") as seen:
         before = function(**old)
     assert {w.filename for w in seen} == {__file__}
     with warnings.catch_warnings():

@@ -216,8 +216,6 @@ def test_arguments_that_do_not_fit(digits):
     net = mlp(64, (8,), 10, random_state=0)
     with pytest.raises(InscapeError, match="1 modules, 2 recipes, 1 random states"):
         train_many([net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, random_states=[0])
-    with pytest.warns(DeprecationWarning, match="seeds= is now random_states="):
-        train_many([net], digits.x, digits.y, [Recipe(0.1, 8, 1)], seeds=[0])
     with pytest.raises(InscapeError, match="given twice"):
         train_many([net, net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, random_states=[0, 1])
 

@@ -276,6 +276,15 @@ def test_a_knot_next_to_zero_is_on_the_point_zero():
     assert stability(nets[0].rescaled(1e6), [0, 1], nets[0]([0, 1]), 0.1).n_knots_on_data == 1
 
 
+@pytest.mark.parametrize(
+    ("bias", "off", "kind"), [(0.5, 0.0, "complete"), (0.0, 0.0, "non_generic"), (0.5, 1.0, "other")]
+)
+def test_which_theorem_applies_is_the_kind_of_the_status(bias, off, kind):
+    net = ShallowNet([1.0], [bias], [1.0])
+    status = stability(net, [-1, 0, 1], net([-1, 0, 1]) + off, 0.1).status
+    assert (status.kind, status.detail) == (kind, str(status))
+
+
 def test_a_knot_on_data_does_not_excuse_a_sharpness_above_the_limit():
     net = ShallowNet([1.0, 1.0], [0.0, -0.5], [1.0, -2.0])
     x = np.array([-1.0, 0.0, 2.0])

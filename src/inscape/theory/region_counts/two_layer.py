@@ -18,6 +18,7 @@ from inscape.measures.measurement import mean_with_error
 from inscape.partition import decision_regions
 from inscape.probes import Segment
 from inscape.seeding import RandomState, as_generator
+from inscape.status import CONVERGED, DIVERGED, STEP_LIMIT, Status
 from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.layers import Layers, as_points, layers_of
 
@@ -153,7 +154,7 @@ class TwoLayerDescent:
     steps: Ints
     losses: Floats
     nets: tuple[TwoLayer, ...]
-    status: str
+    status: Status
 
 
 def two_layer_descent(
@@ -188,13 +189,13 @@ def two_layer_descent(
     warm_up = whole_number(warm_up, "warm_up", 0, TheoryError)
     wanted = set((np.geomspace(1, n_steps + 1, n_records).round().astype(int) - 1).tolist())
     w, n = net.w.copy(), len(x)
-    steps, losses, nets, status = [], [], [], "step limit"
+    steps, losses, nets, status = [], [], [], STEP_LIMIT
     for t in range(n_steps + 1):
         z = x @ w.T + net.b
         rest = np.maximum(z, 0.0) @ net.a + net.c - y
         loss = float(rest @ rest) / (2 * n)
         if not loss < 1e12:
-            status = "diverged"
+            status = DIVERGED
             break
         done = loss < 1e-10 and t >= warm_up
         if t in wanted or done:
@@ -202,7 +203,7 @@ def two_layer_descent(
             losses.append(loss)
             nets.append(TwoLayer(w.copy(), net.a, net.b, net.c))
         if done:
-            status = "converged"
+            status = CONVERGED
             break
         w -= eta * min(1.0, (t + 1) / (warm_up + 1)) / n * (((z > 0) * net.a).T * rest) @ x
     return TwoLayerDescent(steps=np.array(steps), losses=np.array(losses), nets=tuple(nets), status=status)

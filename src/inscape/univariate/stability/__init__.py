@@ -20,6 +20,7 @@ from inscape.errors import UnivariateError
 from inscape.pictures import Drawn
 from inscape.progress import Meter
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.status import Kind, Status
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.flattest import Flattest, flattest
@@ -110,13 +111,13 @@ class Stability(Drawn):
     settings: dict[str, float]
 
     @property
-    def status(self) -> str:
-        """Which theorem applies."""
+    def status(self) -> Status:
+        """Which theorem applies; its kind is "complete", "non_generic" (knots on data) or "other" (none)."""
         if not self.interpolates:
-            return "not a minimum with zero loss: the chain does not apply"
+            return _says("other", "not a minimum with zero loss: the chain does not apply")
         if self.n_knots_on_data:
-            return f"{self.n_knots_on_data} knots on data points: Theorem 2 applies"
-        return "twice differentiable: Theorem 1 applies"
+            return _says("non_generic", f"{self.n_knots_on_data} knots on data points: Theorem 2 applies")
+        return _says("complete", "twice differentiable: Theorem 1 applies")
 
     def weight_curve(self, n: int = 400) -> tuple[Floats, Floats]:
         """Places over the range of the data and g there, (n,) each."""
@@ -234,6 +235,10 @@ def stability(
         x=np.sort(places),
         settings={"step_size": step_size, "knot_tolerance": knot_tolerance, "fit_tolerance": fit_tolerance},
     )
+
+
+def _says(kind: Kind, detail: str) -> Status:
+    return Status(kind, detail, text=detail)
 
 
 def _check(net: Any, *tolerances: float) -> None:
