@@ -1,10 +1,10 @@
 """Local rank: in how many directions the features of a layer change around a data point.
 
 What high and low mean: the rank of a layer's Jacobian is the dimension of its feature manifold near the
-point; a fall during training says that the layer has come to ignore directions of the input. When it does
-not hold: the count depends on eps, and eps on the scale of inputs and weights, so look at several, or at one
-relative to the largest singular value; and a low rank does not say that the
-directions kept are the right ones.
+point; a fall during training says that the layer has come to ignore directions of the input.
+When it does not hold: the count depends on eps, and eps on the scale of inputs and weights, so look at
+several, or at one relative to the largest singular value; and a low rank does not say that the directions
+kept are the right ones.
 """
 
 from dataclasses import dataclass
