@@ -207,9 +207,9 @@ class ModelOptions:
             return self._read(model, weights, rule_of(self.decide, threshold, levels))
 
     def _read(self, model: str, weights: Path | None, rule: Any) -> Any:
+        from inscape.models.enclosing import prepared
         from inscape.models.loading import load
         from inscape.models.outputs import Output as ChosenOutput
-        from inscape.models.preparation import prepared
 
         steps = [int(s) if s.lstrip("-").isdecimal() else s for s in (self.output or "").split(",")]
         output = None if self.output is None else steps[0] if len(steps) == 1 else tuple(steps)

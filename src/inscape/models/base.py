@@ -206,7 +206,7 @@ class Model(ABC):
     def decided_by(self, rule: "DecisionRule | None") -> "Model":
         """The model with its outputs decided by a rule; None leaves it to its own."""
         if rule is not None:
-            from inscape.models.decision import DecidedModel
+            from inscape.models.enclosing import DecidedModel
 
             return DecidedModel(self, rule)
         if self.needs_rule is not None:
@@ -431,8 +431,8 @@ class Model(ABC):
 
     def _with_own_rule(self, network: "Graph") -> "Graph":
         """The graph of the scores where no rule was given: one output minus its threshold."""
-        from inscape.models.decision import graph_with_rule
         from inscape.models.decision_rules import Threshold
+        from inscape.models.enclosing import graph_with_rule
         from inscape.models.graph.trace import HEADS
 
         has_outputs = network.head is None or network.head in HEADS

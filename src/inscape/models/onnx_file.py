@@ -327,7 +327,7 @@ class OnnxModel(Model):
         """The graph that decides as the file's own labels do at points x; refused if it does not."""
         import torch
 
-        from inscape.models.decision import graph_with_rule
+        from inscape.models.enclosing import graph_with_rule
         from inscape.models.graph import Foreign
         from inscape.models.graph.trace import Trace
 

@@ -11,9 +11,10 @@ from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
 from inscape.models.decision_rules import rule_of
+from inscape.models.enclosing import prepared
 from inscape.models.function import FunctionModel
 from inscape.models.outputs import Output
-from inscape.models.preparation import Preparation, prepared
+from inscape.models.preparation import Preparation
 from inscape.models.trees.libraries import kind_in_library
 
 _BOOSTERS = (("xgboost", "Booster"), ("lightgbm", "Booster"), ("catboost", "CatBoost"))

@@ -7,8 +7,8 @@ import torch
 
 from inscape.errors import ModelError
 from inscape.models.base import Model
-from inscape.models.decision import DecidedModel
 from inscape.models.decision_rules import Threshold
+from inscape.models.enclosing import DecidedModel
 from inscape.models.torch_module import TorchModel
 
 
