@@ -1,6 +1,5 @@
 """The regions of a pair of models on probes: those of each, laid over each other, or those of the pair."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ import numpy as np
 from inscape.arrays import Array, Floats, Ints
 from inscape.compare.matching import Matching, told_apart
 from inscape.models import Model
+from inscape.models.fingerprints import short_hash
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import grid_regions
@@ -75,7 +75,7 @@ class PairedModel(Model):
     def fingerprint(self) -> str:
         """A hash of both."""
         both = f"{self.a.fingerprint()} {self.b.fingerprint()}"
-        return hashlib.blake2b(both.encode(), digest_size=8).hexdigest()
+        return short_hash(both.encode())
 
     def batch_length(self, point_size: int) -> int:
         """As many points as both take."""

@@ -1,6 +1,5 @@
 """What inscape needs of a classifier: points in, integer labels and float scores out, in bounded batches."""
 
-import hashlib
 import json
 import math
 import sys
@@ -21,6 +20,7 @@ from inscape.errors import (
     PartitionError,
     warn,
 )
+from inscape.models.fingerprints import short_hash
 from inscape.models.outputs import (
     ONE_SIDED,
     Output,
@@ -247,7 +247,7 @@ class Model(ABC):
         if self.decision is None:
             return fingerprint
         record = json.dumps([fingerprint, self.decision])
-        return hashlib.blake2b(record.encode(), digest_size=8).hexdigest()
+        return short_hash(record.encode())
 
     def _bytes_per_point(self, size: int) -> int:
         """Memory that one point of `size` numbers needs inside the model."""
@@ -628,17 +628,3 @@ def gradients() -> Iterator[None]:
         return
     with torch.inference_mode(False), torch.enable_grad():
         yield
-
-
-def checksum(array: Array) -> int:
-    """A 64-bit number of this process that changes, but by chance, when any byte of the array does.
-
-    Python's hash of bytes (SipHash) passes gigabytes in a second, and nothing has to be compiled for it.
-
-    >>> a = np.zeros(10)
-    >>> before = checksum(a)
-    >>> a[3] = 1e-300
-    >>> checksum(a) == before
-    False
-    """
-    return hash(array.tobytes())

@@ -1,6 +1,5 @@
 """Models around a model: its outputs decided by a rule, or its points prepared before it gets them."""
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from inscape.models.decision_rules import (
     Levels,
     NeverTaken,
 )
+from inscape.models.fingerprints import short_hash
 from inscape.models.function import FunctionModel
 from inscape.models.preparation import Normalisation, Preparation
 
@@ -361,7 +361,7 @@ class PreparedModel(EnclosingModel):
     def fingerprint(self) -> str:
         """A hash of the model's own and of the preparation."""
         record = json.dumps([self.inner.fingerprint(), self.layout, self.preprocess])
-        return hashlib.blake2b(record.encode(), digest_size=8).hexdigest()
+        return short_hash(record.encode())
 
     def graph(self, input_shape: Shape) -> "Graph":
         """The graph of the scores behind that of the preparation, on data points of one shape."""

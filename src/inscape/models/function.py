@@ -10,7 +10,8 @@ from inscape.arrays import Array, Ints, Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
 from inscape.models.class_names import ClassNames
-from inscape.models.outputs import Output, code_fingerprint, described, scores_among
+from inscape.models.fingerprints import code_fingerprint
+from inscape.models.outputs import Output, described, scores_among
 
 
 class FunctionModel(Model):

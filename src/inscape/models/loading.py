@@ -25,9 +25,9 @@ from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError
 from inscape.files import check_sizes
 from inscape.models.base import Model
-from inscape.models.booster import FILES, load_booster
 from inscape.models.onnx_file import OnnxModel, read_model_file
 from inscape.models.outputs import Output
+from inscape.models.trees.booster import FILES, load_booster
 from inscape.models.wrapping import read
 from inscape.seeding import random_state_kept
 

@@ -1,6 +1,5 @@
 """ONNX files, evaluated by onnxruntime and read by onnx (extra `onnx`)."""
 
-import hashlib
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from inscape.files import gunzipped
 from inscape.models.base import Model
 from inscape.models.class_names import ClassNames
 from inscape.models.decision_rules import Argmin
+from inscape.models.fingerprints import short_hash
 from inscape.models.outputs import Output, OutputStep, follow, labels_of, picking, squeezed
 from inscape.models.trees import TreeEnsemble, Unread, check_agreement
 from inscape.models.trees.numbers import own_rule, trees_by_rule
@@ -80,7 +80,7 @@ class OnnxModel(Model):
         self.path = Path(path)
         self._content = read_model_file(self.path)
         self._folder = self.path.absolute().parent
-        self._fingerprint = hashlib.blake2b(self._content, digest_size=8).hexdigest()
+        self._fingerprint = short_hash(self._content)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what fails is raised, not printed
         try:

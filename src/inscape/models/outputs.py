@@ -1,7 +1,5 @@
 """What a model returns: which of it decides, what these numbers must be, and which labels they mean."""
 
-import hashlib
-import marshal
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -12,6 +10,7 @@ import numpy as np
 from inscape.arguments import bad_rows
 from inscape.arrays import Array, Ints
 from inscape.errors import ModelError, NonFiniteScoresError, warn
+from inscape.models.fingerprints import code_fingerprint
 
 OutputStep = str | int | Callable[[Any], Any]
 
@@ -217,31 +216,3 @@ def warn_of_probabilities(name: str) -> None:
         f"{name} returns values between 0 and 1 wherever it was tried: they are taken for probabilities and "
         "compared with 1/2; say threshold=0.5 (--threshold 0.5), or threshold=0 if they are scores"
     )
-
-
-def code_fingerprint(function: Any) -> str:
-    """A short hash of a function's name and, if it is Python, of its code, defaults and closure."""
-    name = getattr(function, "__name__", type(function).__name__)
-    digest = hashlib.blake2b(name.encode(), digest_size=8)
-    if hasattr(function, "__code__"):
-        captured = [c.cell_contents for c in function.__closure__ or ()]
-        digest.update(marshal.dumps(function.__code__))
-        _add_to(digest, (function.__defaults__, function.__kwdefaults__, captured))
-    return digest.hexdigest()
-
-
-def _add_to(digest: Any, value: Any) -> None:
-    """Add a value to a hash: every number of an array, of which `repr` shows a few only."""
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"{value.dtype} {value.shape}".encode())
-        digest.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
-    elif isinstance(value, list | tuple):
-        digest.update(f"{type(value).__name__} {len(value)}".encode())
-        for item in value:
-            _add_to(digest, item)
-    elif isinstance(value, dict):
-        digest.update(f"dict {len(value)}".encode())
-        for item in value.items():
-            _add_to(digest, item)
-    else:
-        digest.update(repr(value).encode())

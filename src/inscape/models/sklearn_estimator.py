@@ -1,10 +1,7 @@
 """Fitted scikit-learn estimators and pipelines (and what follows their conventions): classes or numbers."""
 
-import hashlib
-import pickle
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +9,7 @@ import numpy as np
 from inscape.arrays import Array, Shape
 from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Model
+from inscape.models.fingerprints import Held, estimator_fingerprint
 from inscape.models.from_sklearn import Form, Unread, fitted_contents, read_estimator, read_sums
 from inscape.models.from_sklearn.transformers import unrolled
 from inscape.models.outputs import Output, follow, labels_of, squeezed
@@ -21,9 +19,6 @@ from inscape.models.trees.numbers import own_rule, trees_by_rule
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
-
-
-_COUNTING = threading.Lock()
 
 
 class SklearnModel(Model):
@@ -60,31 +55,20 @@ class SklearnModel(Model):
         self._read: tuple[Shape, list[Any], Form | Unread] | None = None
         self._confirmed: Form | None = None
         self._hashed: tuple[list[Any], str] | None = None
-        self._held: list[Any] | None = None
-        self._n_unchanged = 0
+        self._held = Held[list[Any]]()
 
     @property
     def kind(self) -> str:
         """The class of what predicts, behind the other steps of a pipeline."""
         return type(unrolled(self.estimator)[1]).__name__
 
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
+    def unchanged(self) -> AbstractContextManager[None]:
         """A time in which the estimator is not fitted again; it may overlap with that of a thread."""
-        contents = self._contents()
-        with _COUNTING:
-            self._held = contents if self._n_unchanged == 0 else self._held
-            self._n_unchanged += 1
-        try:
-            yield
-        finally:
-            with _COUNTING:
-                self._n_unchanged -= 1
-                self._held = None if self._n_unchanged == 0 else self._held
+        return self._held.during(self._contents())
 
     def _contents(self) -> list[Any]:
         """What the estimator holds; see `fitted_contents`."""
-        held = self._held
+        held = self._held.contents
         return fitted_contents(self.estimator) if held is None else held
 
     @property
@@ -268,15 +252,6 @@ def feature_names_of(estimator: Any) -> tuple[str, ...] | None:
     """The columns of the table that an estimator was fitted to, None if that had no names."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else tuple(str(name) for name in names)
-
-
-def estimator_fingerprint(estimator: Any) -> str:
-    """A short hash of a fitted estimator."""
-    try:
-        content = pickle.dumps(estimator)
-    except Exception:  # an estimator may hold what cannot be pickled; the name is then all we have
-        content = repr(estimator).encode()
-    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _score_method(estimator: Any, n_classes: int) -> str | None:

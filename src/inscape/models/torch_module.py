@@ -17,8 +17,9 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.arrays import Array, Shape
 from inscape.errors import ModelError
-from inscape.models.base import Model, checksum, layout_advice
+from inscape.models.base import Model, layout_advice
 from inscape.models.device import Device, MixedPrecision, as_device
+from inscape.models.fingerprints import Held, checksum
 from inscape.models.from_torch import N_POINTS, trace
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
@@ -62,8 +63,7 @@ class TorchModel(Model):
         self.device = home if device is None else as_device(device)
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
-        self._known: tuple[Any, ...] | None = None
-        self._n_unchanged = 0
+        self._held = Held[tuple[Any, ...]]()
         self._coarse: tuple[tuple[Any, ...] | None, str | None] | None = None
         self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
@@ -140,29 +140,19 @@ class TorchModel(Model):
     @property
     def coarse_precision(self) -> str | None:
         """The name bfloat16 or float16 if a parameter is so, else None."""
-        known, coarse = self._known, self._coarse
+        known, coarse = self._held.contents, self._coarse
         if known is None or coarse is None or coarse[0] != known:
             kinds = {t.dtype for t in self.module.parameters()} & {torch.bfloat16, torch.float16}
             name = None if not kinds else str(min(kinds, key=str)).removeprefix("torch.")
             coarse = self._coarse = known, name
         return coarse[1]
 
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
+    def unchanged(self) -> AbstractContextManager[None]:
         """A time in which the weights are taken to stay as they are; it may overlap with that of a thread."""
-        state = self._state()
-        with _COUNTING:
-            self._known = state if self._n_unchanged == 0 else self._known
-            self._n_unchanged += 1
-        try:
-            yield
-        finally:
-            with _COUNTING:
-                self._n_unchanged -= 1
-                self._known = None if self._n_unchanged == 0 else self._known
+        return self._held.during(self._state())
 
     def _state(self) -> tuple[Any, ...]:
-        known = self._known
+        known = self._held.contents
         return tuple(_contents(self.module)) if known is None else known
 
     def session(self) -> AbstractContextManager[None]:
@@ -424,7 +414,6 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
                     yield (name, *_summary(tensor))
 
 
-_COUNTING = threading.Lock()
 _PLAIN = (bool, int, float, complex, str, tuple)
 _INTERNAL = frozenset(vars(torch.nn.Module()))
 

@@ -140,7 +140,7 @@ def read(
     if device is not None:
         raise ModelError(f"device={device!r} is for torch modules, not for a {type(model).__name__}")
     if kind_in_library(model) in _BOOSTERS:
-        from inscape.models.booster import BoosterModel
+        from inscape.models.trees.booster import BoosterModel
 
         return BoosterModel(model, **options)
     if hasattr(model, "predict") and hasattr(model, "fit"):

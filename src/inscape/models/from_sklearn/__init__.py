@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.arrays import Floats, Shape
-from inscape.models.base import checksum
+from inscape.models.fingerprints import checksum
 from inscape.models.from_sklearn.forms import (
     Duels,
     Form,

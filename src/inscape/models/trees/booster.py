@@ -10,9 +10,9 @@ import numpy as np
 from inscape.arrays import Array, Shape
 from inscape.errors import MissingExtraError, ModelError, PartitionError
 from inscape.models.base import Model
+from inscape.models.fingerprints import estimator_fingerprint
 from inscape.models.onnx_file import read_model_file
 from inscape.models.outputs import Output, follow, squeezed
-from inscape.models.sklearn_estimator import estimator_fingerprint
 from inscape.models.trees import TreeEnsemble, Unread, check_agreement, read_trees
 from inscape.models.trees.libraries import kind_in_library, n_features_of, state_of
 from inscape.models.trees.libraries.booster_files import LOADERS, try_apart

@@ -1,9 +1,15 @@
+"""How a model is known again."""
+
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.naive_bayes import GaussianNB
 
-from inscape.models.base import checksum
+import inscape
+from inscape.models.fingerprints import Held, checksum
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -25,3 +31,21 @@ def test_single_bits_are_seen(seed, n):
     b[rng.integers(n)] ^= np.uint8(1 << rng.integers(8))
     assert checksum(a) != checksum(b)
     assert checksum(a) == checksum(a.copy())
+
+
+def test_contents_are_held_from_the_first_of_overlapping_times_to_the_last():
+    held = Held()
+    with held.during("first"):
+        later = held.during("second")
+        later.__enter__()
+        assert held.contents == "first"
+    assert held.contents == "first"
+    later.__exit__(None, None, None)
+    assert held.contents is None
+
+
+def test_a_model_that_holds_its_contents_can_be_copied():
+    model = inscape.wrap(GaussianNB().fit([[0.0], [1.0]], [0, 1]))
+    with model.unchanged():
+        again = pickle.loads(pickle.dumps(model))
+    assert again.labels([[0.2], [0.9]]).tolist() == [0, 1]
