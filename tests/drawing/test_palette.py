@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from inscape.drawing.palette import TEN, class_colours, ink_on
+from inscape.drawing.palette import TEN, TWENTY, class_colours, ink_on
 
 # Machado, Oliveira & Fernandes 2009: full protanopia, deuteranopia and tritanopia, in linear RGB.
 SIGHT = {
@@ -31,6 +31,21 @@ def test_ten_classes_can_be_told_apart(sight):
     assert distance.min() > 8  # about 2.3 is just noticeable
 
 
+@pytest.mark.parametrize(("sight", "least"), [("full", 19), ("protan", 10), ("deutan", 11), ("tritan", 8)])
+def test_twenty_classes_can_be_told_apart(sight, least):
+    """Twenty places on the cividis scale were 4 apart, and 2 for a reader with tritanopia."""
+    colours = class_colours(range(20))
+    seen = np.array([lab(colours[k], sight) for k in range(20)])
+    distance = np.linalg.norm(seen[:, None] - seen[None], axis=2) + 1e9 * np.eye(20)
+    assert distance.min() > least
+
+
+def test_the_first_ten_are_the_same_among_twenty():
+    assert TWENTY[:10] == TEN
+    assert class_colours([3, 17])[3] == class_colours([3])[3] == to_rgb(TEN[3])
+    assert class_colours([3, 20])[3] != to_rgb(TEN[3])  # with more than twenty all are on one scale
+
+
 @pytest.mark.parametrize("sight", list(SIGHT))
 def test_neighbouring_numbers_among_a_hundred_differ_in_lightness(sight):
     colours = class_colours(range(100))
@@ -40,6 +55,7 @@ def test_neighbouring_numbers_among_a_hundred_differ_in_lightness(sight):
 
 def test_colours_do_not_depend_on_which_classes_are_present():
     assert class_colours([3, 5])[3] == class_colours(range(10))[3]
+    assert class_colours([12, 19])[12] == class_colours(range(20))[12]
     assert class_colours([42, 77])[42] == class_colours(range(100))[42]
 
 

@@ -31,22 +31,38 @@ TEN = (
     "#717581",
     "#92dadd",
 )
+# Each is, of a raster of colours neither pale nor dark nor glaring, the one furthest from all before it: by
+# CIEDE2000, the least over full sight, protanopia and deuteranopia (these count 1.6 times).
+TEN_MORE = (
+    "#0d5143",
+    "#ffc9bc",
+    "#ae1b5e",
+    "#aebcff",
+    "#bcf286",
+    "#d751ae",
+    "#5e9479",
+    "#6b5136",
+    "#6b5e86",
+    "#bca1c9",
+)
+TWENTY = TEN + TEN_MORE
 
 
 def class_colours(labels: Iterable[int]) -> dict[int, Colour]:
     """A colour for each label.
 
-    If all labels are below ten they take the ten colours of Petroff. No hundred colours are distinct to
-    anyone; with others, each label takes its place on the cividis scale (which differs in lightness, the one
-    thing that all readers see) at golden-ratio steps, so that neighbouring numbers are far apart. Pictures
-    also draw the boundaries and print the class names into the large regions.
+    If all labels are below twenty, the first ten take the colours of Petroff and the others ten more that
+    are far from these and from each other. No hundred colours are distinct to anyone; with others, each label
+    takes its place on the cividis scale (which differs in lightness, the one thing that all readers see) at
+    golden-ratio steps, so that neighbouring numbers are far apart. Pictures also draw the boundaries and
+    print the class names into the large regions.
     """
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
     known = sorted(set(labels))
-    if all(0 <= label < len(TEN) for label in known):
-        return {label: to_rgb(TEN[label]) for label in known}
+    if all(0 <= label < len(TWENTY) for label in known):
+        return {label: to_rgb(TWENTY[label]) for label in known}
     scale = colormaps["cividis"]
     golden = (np.sqrt(5) - 1) / 2
     return {label: tuple(scale((0.5 + label * golden) % 1.0)[:3]) for label in known}
