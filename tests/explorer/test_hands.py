@@ -214,3 +214,32 @@ def test_three_hundred_thousand_regions_move_without_being_drawn_anew(opened):
         after = drawn(page)
         assert np.array_equal(before[100:-100, 120:-100], after[100:-100, 100:-120])
         page.close()
+
+
+def test_names_stand_whole_inside_the_picture_off_buttons_images_and_each_other(opened):
+    """On a phone a long name was cut at the edge, lay under the buttons, or on another."""
+    names = [
+        "agricultural tractor",
+        "bird of paradise",
+        "a name so long that no telephone has the width to show it",
+    ]
+    with inscape.explore(network(0), *images(), class_names=names, rows=(0, 1, 2)) as explorer:
+        page = opened(explorer.url, PHONE)
+        stage = f"{VIEWER}.stages[0]"
+        place = f"{VIEWER}.camera.toPixels(n.at)"
+        shown = page.evaluate(f"{stage}.names().map((n) => ({{ text: n.text, half: n.half, at: {place} }}))")
+        width, height = page.evaluate(f"{VIEWER}.camera.size")
+        thumbnails = page.evaluate(f"{stage}.thumbnailBoxes()")
+        picture, buttons = (page.locator(s).first.bounding_box() for s in (".surface", ".zooms"))
+    assert len(shown) >= 2
+    boxes = [(*name["at"], *name["half"]) for name in shown]
+    for x, y, w, h in boxes:
+        assert w < x < width - w
+        assert h < y < height - h
+    left, top = buttons["x"] - picture["x"], buttons["y"] - picture["y"]
+    w, h = buttons["width"] / 2, buttons["height"] / 2
+    boxes += [(left + w, top + h, w, h)] + [(b["x"], b["y"], *b["half"]) for b in thumbnails]
+    for k, (x, y, w, h) in enumerate(boxes[: len(shown)]):
+        for x2, y2, w2, h2 in boxes[k + 1 :]:
+            assert abs(x - x2) > w + w2 or abs(y - y2) > h + h2
+    assert all(name["text"] in names or "…" in name["text"] for name in shown)

@@ -29,6 +29,14 @@ export function counted(n, one, many = `${one}s`) {
   return `${grouped(n)} ${n === 1 ? one : many}`;
 }
 
+/** A text that is no wider than `most`: where it is too long the middle is left out, since names often differ at their ends. */
+export function shortened(text, most, widthOf) {
+  let kept = text.length;
+  const cut = () => (kept === text.length ? text : `${text.slice(0, Math.ceil(kept / 2))}\u2026${text.slice(text.length - Math.floor(kept / 2))}`);
+  while (kept > 2 && widthOf(cut()) > most) kept--;
+  return cut();
+}
+
 export function percent(part) {
   if (part > 0 && part < 0.001) return "< 0.1 %";
   return `${(100 * part).toFixed(part < 0.1 ? 1 : 0)} %`;

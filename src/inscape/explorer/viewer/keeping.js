@@ -36,7 +36,7 @@ function polygonOf({ header, arrays }, f) {
 }
 
 /** The picture as SVG: faces in the colours of their classes, edges, boundaries, names. */
-export function svgOf(message, painter, camera, about, show) {
+export function svgOf(message, painter, camera, show, names) {
   const [w, h] = camera.size;
   const parts = [`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}" font-family="sans-serif" font-size="13">`];
   const pixels = (p) => camera.toPixels(p).map((v) => Number(v.toFixed(2)));
@@ -65,12 +65,9 @@ export function svgOf(message, painter, camera, about, show) {
     const [x1, y1] = pixels([s1, t0]);
     parts.push(`<image x="${x0}" y="${y0}" width="${x1 - x0}" height="${y1 - y0}" preserveAspectRatio="none" href="${painter.image.toDataURL()}"/>`);
   }
-  if (show.includes("names")) {
-    for (const { label, at, share } of painter.names(camera)) {
-      const known = about.classes.find((c) => c.label === label);
-      const [x, y] = pixels(at);
-      if (share > 0.01) parts.push(`<text x="${x}" y="${y}" text-anchor="middle" fill="${known?.ink ?? "black"}">${escapeText(known?.name ?? label)}</text>`);
-    }
+  for (const { text, ink, at } of names) {
+    const [x, y] = pixels(at);
+    parts.push(`<text x="${x}" y="${y}" text-anchor="middle" dominant-baseline="central" fill="${ink}">${escapeText(text)}</text>`);
   }
   return `${parts.join("\n")}\n</svg>\n`;
 }

@@ -13,7 +13,8 @@ const STRIPE = 5;
 const QUIET = 0.35;
 const SHEET_AROUND = 0.1;
 const HEAVY_FROM = 1500;
-const NAMES_FROM_EDGE = 0.05;
+const NAMES_FROM_EDGE = 0.02;
+const NAMES_FROM_CORNERS = 0.11;
 
 /** Keeps what can be drawn of one message, and draws it wherever the camera is.
  *
@@ -334,8 +335,12 @@ export class Painter {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** Where the names of large regions are written: label, share of the window, innermost of the visible places. */
-  names(camera, isMoving = false) {
+  /** The names of large regions and where they are written: text, ink, share of the window, place.
+   *
+   * Each stands whole at the innermost visible place of its region that is free: off the edges of the picture, its
+   * corners, what `room` says is taken, and the names of larger regions. One for which there is no place is left out.
+   */
+  names(camera, room, isMoving = false) {
     if (!this.message || this.message.header.method === "coarse") return [];
     const view = camera.window().join();
     const isKept = this.kept?.message === this.message;
@@ -343,12 +348,23 @@ export class Painter {
     const { image, region_labels: labels } = this.message.arrays;
     const raster = isKept ? this.kept.raster : image ? { regions: image, size: image.shape } : this.rasterOf(this.message.arrays);
     const [s0, s1, t0, t1] = this.window;
-    const inWindow = ([s, t]) => [(2 * s - s0 - s1) / (s1 - s0), (2 * t - t0 - t1) / (t1 - t0)];
-    const [v0, v1, w0, w1] = camera.window(-NAMES_FROM_EDGE);
-    const [[x0, y0], [x1, y1]] = [inWindow([v0, w0]), inWindow([v1, w1])];
-    const corners = this.look.corners.map(inWindow);
-    const isTaken = (x, y) => x < x0 || x > x1 || y < y0 || y > y1 || corners.some(([a, b]) => Math.hypot((x - a) / (x1 - x0), (y - b) / (y1 - y0)) < 0.11);
-    const names = innermost(raster, isTaken).map(({ region, share, at }) => ({ label: labels[region], share, at: this.fromWindow(at) }));
+    const [width, height] = camera.size;
+    const corners = this.look.corners.map((c) => camera.toPixels(c));
+    const { taken, nameOf } = room();
+    const isFree = (x, y, [w, t]) =>
+      Math.min(x, width - x) > w + NAMES_FROM_EDGE * width &&
+      Math.min(y, height - y) > t + NAMES_FROM_EDGE * height &&
+      corners.every(([a, b]) => Math.hypot((x - a) / width, (y - b) / height) > NAMES_FROM_CORNERS) &&
+      taken.every((other) => Math.abs(x - other.x) > w + other.half[0] || Math.abs(y - other.y) > t + other.half[1]);
+    const names = [];
+    for (const { region, share, places } of innermost(raster)) {
+      const name = nameOf(labels[region], (share * (s1 - s0) * (t1 - t0)) / (camera.unit[0] * camera.unit[1]));
+      const at = name && places.map((p) => this.fromWindow(p)).find((p) => isFree(...camera.toPixels(p), name.half));
+      if (!at) continue;
+      const [x, y] = camera.toPixels(at);
+      taken.push({ x, y, half: name.half });
+      names.push({ ...name, share, at });
+    }
     this.kept = { message: this.message, raster, view, names };
     return names;
   }
@@ -399,8 +415,8 @@ function covers(a, b) {
   return s0 <= v0 && v1 <= s1 && t0 <= w0 && w1 <= t1;
 }
 
-/** For each large region of a raster the free pixel that is furthest from all others, in window coordinates. */
-function innermost({ regions, size: [rows, columns] }, isTaken) {
+/** The large regions of a raster, the largest first; of each its pixels, the furthest from all others first, in window coordinates. */
+function innermost({ regions, size: [rows, columns] }) {
   const place = (i) => [(2 * ((i % columns) + 0.5)) / columns - 1, (2 * (Math.floor(i / columns) + 0.5)) / rows - 1];
   const depth = new Float32Array(regions.length);
   const at = (r, c) => (r < 0 || c < 0 || r >= rows || c >= columns ? 0 : depth[r * columns + c]);
@@ -418,14 +434,18 @@ function innermost({ regions, size: [rows, columns] }, isTaken) {
   const after = before.map(([r, c, cost]) => [-r, -c, cost]);
   for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) pass(r, c, before);
   for (let r = rows - 1; r >= 0; r--) for (let c = columns - 1; c >= 0; c--) pass(r, c, after);
-  const best = new Map();
+  const pixels = new Map();
   regions.forEach((region, i) => {
     if (region < 0) return;
-    const known = best.get(region) ?? { n: 0, depth: 0, i: -1 };
-    const isBetter = depth[i] > known.depth && !isTaken(...place(i));
-    best.set(region, { n: known.n + 1, ...(isBetter ? { depth: depth[i], i } : { depth: known.depth, i: known.i }) });
+    if (!pixels.has(region)) pixels.set(region, []);
+    pixels.get(region).push(i);
   });
-  return [...best]
-    .filter(([, { n, depth: d, i }]) => i >= 0 && n > 0.003 * regions.length && d > 2)
-    .map(([region, { n, i }]) => ({ region, share: n / regions.length, at: place(i) }));
+  return [...pixels]
+    .filter(([, own]) => own.length > 0.003 * regions.length)
+    .sort(([, a], [, b]) => b.length - a.length)
+    .map(([region, own]) => ({
+      region,
+      share: own.length / regions.length,
+      places: own.filter((i) => depth[i] > 2).sort((i, j) => depth[j] - depth[i]).map(place),
+    }));
 }

@@ -1,6 +1,6 @@
 // One picture with what lies over it, and the hands on it: mouse, touch and keys.
 
-import { counted, figure, grouped, h, percent } from "./elements.js";
+import { counted, figure, grouped, h, percent, shortened } from "./elements.js";
 import { scaleSteps } from "./colours.js";
 import { Painter } from "./painter.js";
 import { pointImage } from "./thumbnails.js";
@@ -160,7 +160,7 @@ export class Stage {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, ...camera.size);
     context.lineJoin = "round";
-    if (state.show.includes("names") && state.fill === "decision") this.drawNames(context);
+    this.drawNames(context);
     if (state.show.includes("points") && viewer.points) this.drawPoints(context);
     this.drawCorners(context);
     if (viewer.hover) this.drawHover(context, viewer.hover);
@@ -170,27 +170,43 @@ export class Stage {
   }
 
   drawNames(context) {
-    const { camera, about } = this.viewer;
+    const { camera } = this.viewer;
+    for (const { text, ink, at } of this.names(context)) {
+      const [x, y] = camera.toPixels(at);
+      context.lineWidth = 3;
+      context.strokeStyle = ink === "white" ? "rgb(0 0 0 / 0.35)" : "rgb(255 255 255 / 0.45)";
+      context.strokeText(text, x, y);
+      context.fillStyle = ink;
+      context.fillText(text, x, y);
+    }
+  }
+
+  /** The names that are written over the picture, in the font that is then set. */
+  names(context = this.overlay.getContext("2d")) {
+    const { camera, state } = this.viewer;
+    if (!state.show.includes("names") || state.fill !== "decision") return [];
     context.textAlign = "center";
     context.textBaseline = "middle";
     const size = Math.max(13, Math.min(22 * this.size, camera.size[0] / 50));
     context.font = `600 ${size}px system-ui, sans-serif`;
-    const [v0, v1, w0, w1] = camera.window();
-    for (const { label, at, share } of this.painter.names(camera, this.viewer.isMoving())) {
-      const [s0, s1, t0, t1] = this.painter.window;
-      const area = (share * (s1 - s0) * (t1 - t0) * camera.size[0] * camera.size[1]) / ((v1 - v0) * (w1 - w0));
-      if (area < 40 * size * 2) continue;
-      const pair = this.message.header.pairs?.[label] ?? [label, label];
-      const known = about.classes.find((c) => c.label === pair[0]);
-      if (pair[0] !== pair[1]) continue;
-      const [x, y] = camera.toPixels(at);
-      context.lineWidth = 3;
-      const ink = this.message.header.pairs ? "black" : (known?.ink ?? "black");
-      context.strokeStyle = ink === "white" ? "rgb(0 0 0 / 0.35)" : "rgb(255 255 255 / 0.45)";
-      context.strokeText(known?.name ?? String(label), x, y);
-      context.fillStyle = ink;
-      context.fillText(known?.name ?? String(label), x, y);
-    }
+    return this.painter.names(camera, () => this.roomForNames(context, size), this.viewer.isMoving());
+  }
+
+  /** What names stand clear of, by middle and half the sides, and the name of a region of so many pixels, if it has one. */
+  roomForNames(context, size) {
+    const { camera, about, zooms } = this.viewer;
+    const { pairs } = this.message.header;
+    const [own, buttons] = [this.surface.getBoundingClientRect(), zooms.getBoundingClientRect()];
+    const middle = [buttons.x + buttons.width / 2 - own.x, buttons.y + buttons.height / 2 - own.y];
+    const taken = [{ x: middle[0], y: middle[1], half: [buttons.width / 2, buttons.height / 2] }, ...this.thumbnailBoxes()];
+    const nameOf = (label, area) => {
+      const [first, second] = pairs?.[label] ?? [label, label];
+      if (first !== second || area < 40 * size * 2) return null;
+      const known = about.classes.find((c) => c.label === first);
+      const text = shortened(known?.name ?? String(first), 0.8 * camera.size[0], (t) => context.measureText(t).width);
+      return { text, ink: pairs ? "black" : (known?.ink ?? "black"), half: [context.measureText(text).width / 2, 0.6 * size] };
+    };
+    return { taken, nameOf };
   }
 
   drawPoints(context) {
@@ -229,7 +245,7 @@ export class Stage {
     context.lineWidth = 1.2;
     context.strokeStyle = "#111";
     context.stroke();
-    const middle = [0, 1].map((k) => places.reduce((a, p) => a + p[k], 0) / 3);
+    const middle = middleOf(places);
     places.forEach(([x, y], k) => {
       if (about.data.kind === "image") this.drawThumbnail(context, k, [x, y], middle);
       context.beginPath();
@@ -254,10 +270,7 @@ export class Stage {
     const { data } = this.viewer.about;
     this.corner ??= [];
     this.corner[k] = pointImage(input, data.shape, data.picture, data.limits, this.corner[k]);
-    const side = Math.max(34, Math.min(64 * this.size, this.viewer.camera.size[0] / 12));
-    const way = [x - middle[0], y - middle[1]];
-    const length = Math.hypot(...way) || 1;
-    const [cx, cy] = [x + (way[0] / length) * side * 0.95, y + (way[1] / length) * side * 0.95];
+    const { x: cx, y: cy, side } = this.thumbnailBox([x, y], middle);
     context.imageSmoothingEnabled = false;
     context.fillStyle = "white";
     context.fillRect(cx - side / 2 - 2, cy - side / 2 - 2, side + 4, side + 4);
@@ -265,6 +278,21 @@ export class Stage {
     context.lineWidth = 1;
     context.strokeRect(cx - side / 2 - 2, cy - side / 2 - 2, side + 4, side + 4);
     context.drawImage(this.corner[k], cx - side / 2, cy - side / 2, side, side);
+  }
+
+  /** Where the image beside a corner is: away from the middle of the corners. */
+  thumbnailBox([x, y], middle) {
+    const side = Math.max(34, Math.min(64 * this.size, this.viewer.camera.size[0] / 12));
+    const way = [x - middle[0], y - middle[1]];
+    const length = Math.hypot(...way) || 1;
+    return { x: x + (way[0] / length) * side * 0.95, y: y + (way[1] / length) * side * 0.95, side, half: [side / 2 + 2, side / 2 + 2] };
+  }
+
+  thumbnailBoxes() {
+    const { camera, corners, about } = this.viewer;
+    if (about.data.kind !== "image") return [];
+    const places = corners.map((c) => camera.toPixels(c));
+    return places.map((place) => this.thumbnailBox(place, middleOf(places)));
   }
 
   drawHover(context, { header }) {
@@ -425,6 +453,10 @@ export class Stage {
     if (this.moved || event.type === "pointercancel") this.viewer.settle();
     else if (this.held < 0) this.viewer.pin(this.viewer.camera.toPlane(this.at(event)), this);
   }
+}
+
+function middleOf(places) {
+  return [0, 1].map((k) => places.reduce((sum, p) => sum + p[k], 0) / places.length);
 }
 
 function deeperColour(hex) {

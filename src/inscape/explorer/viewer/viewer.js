@@ -177,7 +177,7 @@ class Viewer {
     );
     this.theme = h("button", { class: "theme", onclick: () => this.setTheme(), "aria-label": "dark or light" }, "◐");
     this.stageRow = h("div", { class: "stages" }, ...this.stages.map((s) => s.element));
-    const zooms = h(
+    this.zooms = h(
       "div",
       { class: "zooms" },
       h("button", { onclick: () => this.zoom(1.6, this.middle()), "aria-label": "nearer" }, "+"),
@@ -191,7 +191,7 @@ class Viewer {
         "div",
         { class: "columns" },
         this.strip.element,
-        h("main", {}, h("div", { class: "viewport" }, this.stageRow, zooms), this.timeline(), this.profile.element),
+        h("main", {}, h("div", { class: "viewport" }, this.stageRow, this.zooms), this.timeline(), this.profile.element),
         h("aside", {}, this.sweepPanel(), h("section", { class: "readouts", "aria-label": "readout" }, this.readout.element, ...this.pinReadouts.map((r) => r.element)), this.number.element, this.isStored ? this.storedNote() : null),
       ),
     );
@@ -755,7 +755,7 @@ class Viewer {
 
   keepSvg() {
     const [stage] = this.stages;
-    if (stage.message) download(this.fileName("svg"), svgOf(stage.message, stage.painter, this.camera, this.about, this.state.show), "image/svg+xml");
+    if (stage.message) download(this.fileName("svg"), svgOf(stage.message, stage.painter, this.camera, this.state.show, stage.names()), "image/svg+xml");
   }
 
   keepJson() {
