@@ -94,7 +94,6 @@ class _LoopCache(FunctionCache):
     def holds(self, sig: Any, target_context: Any) -> bool:
         """Whether there is a compiled loop for these types."""
         try:
-            target_context.refresh()
             return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
         except Exception:  # as below
             return False
