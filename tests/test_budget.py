@@ -119,8 +119,14 @@ LABELS = np.arange(40) % 5
             ),
             r"about [\d,]+ linear regions on this plane",
         ),
+        (
+            lambda **how: inscape.compare(
+                network(), network(), inscape.Patch.through(IMAGES[:3]), method="exact", **how
+            ),
+            r"about [\d,]+ linear regions on this plane",
+        ),
     ],
-    ids=["sharpness", "linear plane", "decision plane"],
+    ids=["sharpness", "linear plane", "decision plane", "two models"],
 )
 def test_what_is_foreseen_to_be_too_long_is_refused(call, work):
     with pytest.raises(BudgetError, match=rf"{work}.* would take about .*, over the budget of 10 ms: "):
@@ -152,6 +158,19 @@ def test_passes_over_points_stop_in_time(monkeypatch):
         inscape.total_variation(net, np.repeat(x, 6, axis=0), budget=1e-9)
 
 
+@pytest.mark.parametrize("method", ["adaptive", "grid", "auto"])
+def test_comparisons_stop_in_time(monkeypatch, method):
+    monkeypatch.setattr("inscape.budget.TIMED_SECONDS", 0.0)
+    net, x = network(), IMAGES
+    with pytest.raises(
+        BudgetError, match=r"regions of Sequential.* on 50 probes would take .* smaller probes"
+    ):
+        inscape.agreement(net, net, x, n_probes=50, method=method, random_state=0, budget=1e-9)
+    segments = [inscape.Segment(x[0], other) for other in x[1:]]
+    with pytest.raises(BudgetError, match=r"on 39 probes would take .*, or allow it with budget=None"):
+        inscape.compare([net, network()], segments, method=method, budget=1e-9)
+
+
 def test_singular_values_are_foreseen_before_the_first():
     """Those of one Jacobian of a convolution on photographs take minutes, in which no clock is looked at."""
     with pytest.raises(BudgetError, match=r"singular values of 160 Jacobians would take .*give fewer points"):
@@ -170,6 +189,23 @@ def test_attacks_and_hulls_say_what_they_would_take(monkeypatch):
     many = np.tile(IMAGES, (100, 1, 1, 1))
     with pytest.raises(BudgetError, match=r"corners of .* hulls .* fewer points or directions"):
         inscape.hull_crossings(net, many, radius=0.1, n_directions=8, random_state=0, budget=1e-6)
+
+
+def test_checks_of_theory_say_what_they_would_take(monkeypatch):
+    net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 2))
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    monkeypatch.setattr("inscape.budget.TIMED_SECONDS", 0.0)
+    with pytest.raises(
+        BudgetError, match=r"noisy networks at these points would take .* or a smaller n_noise"
+    ):
+        inscape.theory.check_all(net, x, random_state=0, budget=1e-9)
+    with pytest.raises(BudgetError, match="noisy networks at these points would take"):
+        inscape.theory.lc_theorem7(net, x, random_state=0, budget=1e-9)
+    table = inscape.theory.check_all(net, x, n_noise=2, random_state=0, budget=None)
+    assert any(check.name == "lc_theorem7" and check.verdict != "does not apply" for check in table)
+    wide = nn.Sequential(nn.Linear(800, 900), nn.ReLU(), nn.Linear(900, 900), nn.ReLU(), nn.Linear(900, 2))
+    with pytest.raises(BudgetError, match=r"singular values of 3,840 Jacobians would take .* fewer points"):
+        inscape.theory.check_all(wide, np.ones((60, 800)), random_state=0, budget=1e-6)
 
 
 def test_searches_end_when_their_time_is_up():

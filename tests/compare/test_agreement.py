@@ -106,6 +106,23 @@ def test_several_models_give_the_matrix_of_disagreements():
     assert compare([net(0), net(1)], patch).names == ("Sequential 1", "Sequential 2")
 
 
+def test_the_regions_of_each_of_several_models_are_found_once():
+    seen = []
+
+    def counted(x):
+        seen.append(len(x))
+        return np.c_[0 * x[:, :1], x[:, :1] - 0.3]
+
+    probes = [inscape.Segment([0.0], [1.0]), inscape.Segment([-1.0], [0.5])]
+    others = [step_at(0.1 * k) for k in range(5)]
+    compare([counted, others[0]], probes, n_jobs=1)
+    of_two = sum(seen)
+    seen.clear()
+    several = compare([counted, *others], probes, n_jobs=1)
+    assert of_two <= sum(seen) < 2.5 * of_two  # classes are matched with each other model
+    assert several[0].disagreement[0, 1] == compare(counted, others[0], probes[0]).disagreement
+
+
 def test_what_several_models_cannot_be():
     patch = inscape.Patch.through(X[:3])
     with pytest.raises(ModelError, match="give at least two"):

@@ -1,5 +1,6 @@
 """Two models on one probe: networks and their twins, random pairs, rational arithmetic, other models."""
 
+import contextlib
 import itertools
 import json
 from fractions import Fraction
@@ -17,7 +18,7 @@ from torch import nn
 from twins import line_net, permuted, relabelled, scaled
 
 import inscape
-from inscape.compare import Comparison, compare
+from inscape.compare import Comparison, compare, differences
 from inscape.errors import ModelError, PartitionError, ProbeError
 from inscape.probes.plane import domain_of
 
@@ -49,6 +50,30 @@ def spread(probe, n=20_000):
     ways = xy[:, None] - corners
     inside = (after[:, 0] * ways[..., 1] - after[:, 1] * ways[..., 0] >= 0).all(axis=1)
     return domain_of(probe).plane.points(xy[inside][:n]).reshape(-1, *probe.input_shape)
+
+
+@PROBES
+def test_a_largest_difference_that_takes_too_long_is_a_lower_bound(probe, monkeypatch):
+    exact = compare(net(0), net(1), probe).max_difference
+    monkeypatch.setattr(differences, "BUDGET", 1e-9)
+    sampled = compare(net(0), net(1), probe).max_difference
+    assert exact.is_exact
+    assert not sampled.is_exact
+    assert 0.9 * exact.value < sampled.value <= exact.value * (1 + 1e-6)
+    assert sampled.label == exact.label
+
+
+@pytest.mark.parametrize("probe", [SEGMENT, PATCH], ids=["segment", "patch"])
+def test_a_largest_difference_shows_how_far_it_is(probe, monkeypatch):
+    seen = []
+
+    @contextlib.contextmanager
+    def meter(progress, description):
+        yield lambda done, total: seen.append((description, done / total))
+
+    monkeypatch.setattr(differences, "meter", meter)
+    compare(net(0), net(1), probe).max_difference  # noqa: B018
+    assert seen[-1] == ("largest difference", 1.0)
 
 
 @PROBES

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inscape.budget import BUDGET
 from inscape.cli import options
 from inscape.cli.output import line_width, print_json, print_lines, print_table
 from inscape.text_table import notes_below
@@ -26,6 +27,7 @@ def check(
     noise: Annotated[int, typer.Option(min=2, help="How many noisy networks.")] = 32,
     max_points: Annotated[int, typer.Option(min=2, help="At most this many random points.")] = 200,
     seed: options.Seed = 0,
+    budget: options.Budget = BUDGET,
     weights: options.Weights = None,
     loading: options.ModelOptions,
     json: options.Json = False,
@@ -51,6 +53,7 @@ def check(
         max_points=max_points,
         random_state=seed,
         progress=True,
+        budget=budget,
     )
     if json:
         print_json(table.to_dict())

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from inscape.budget import BUDGET
 from inscape.cli import options
 from inscape.cli.output import check_picture, line_width, print_json, print_lines, save_picture
 from inscape.cli.plot import class_names_of
@@ -47,6 +48,7 @@ def compare(
         typer.Option(help="Compare these states of the one factory that MODEL names; repeat it."),
     ] = None,
     loading: options.ModelOptions,
+    budget: options.Budget = BUDGET,
     jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
@@ -62,18 +64,13 @@ def compare(
     loaded = loaded.fitting(*named.values())
     if len(named) < 2:
         raise ModelError("one model alone cannot be compared: give two or more, or two --weights")
+    work = {"progress": True, "budget": budget, "n_jobs": jobs}
     if not where.are_given and out is None:
         counting = {"n_probes": probes, "dim": dim, "method": method, "resolution": resolution}
-        _over_probes(named, loaded.x, counting | {"random_state": seed, "n_jobs": jobs}, json)
+        _over_probes(named, loaded.x, counting | {"random_state": seed} | work, json)
         return
     probe = where.probe(loaded)
-    settings: dict[str, Any] = {
-        "method": method,
-        "resolution": resolution,
-        "scores": scores,
-        "progress": True,
-        "n_jobs": jobs,
-    }
+    settings: dict[str, Any] = {"method": method, "resolution": resolution, "scores": scores} | work
     if len(named) == 2:
         _two(named, probe, settings, loaded, out, json)
     else:
@@ -140,9 +137,7 @@ def _over_probes(
     """Each two models over random probes; the settings are those of `inscape.agreement`."""
     from inscape.compare import agreement
 
-    agreements = {
-        (a, b): agreement(named[a], named[b], x, **settings, progress=True) for a, b in combinations(named, 2)
-    }
+    agreements = {(a, b): agreement(named[a], named[b], x, **settings) for a, b in combinations(named, 2)}
     if json:
         print_json({"pairs": [{"a": a, "b": b} | r.to_dict() for (a, b), r in agreements.items()]})
         return

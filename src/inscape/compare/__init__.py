@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, groupby
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from inscape.budget import BUDGET, as_budget
 from inscape.compare.comparison import Comparison, ComparisonMatrix, shares_of
 from inscape.compare.differences import SCALES, MaxDifference
 from inscape.compare.matching import Matching
-from inscape.compare.on_probes import Pair, Regions, regions_on
+from inscape.compare.on_probes import Known, Pair, Regions, regions_on
 from inscape.compare.pair_agreement import PairAgreement, agreement
 from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
 from inscape.parallel import working
+from inscape.partition.decision.method import RegionRequest
 from inscape.probes import Probe
 from inscape.probes.patch import check_features
 from inscape.progress import Meter, meter
@@ -22,7 +24,12 @@ __all__ = ["Comparison", "ComparisonMatrix", "MaxDifference", "PairAgreement", "
 
 MOST_DIMENSIONS = 2
 
-ComparisonSettings = dict[str, Any]
+
+class ComparisonSettings(NamedTuple):
+    """How models are compared: their regions as asked for, and by which scores."""
+
+    request: RegionRequest
+    scores: str
 
 
 @overload
@@ -36,6 +43,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
     n_jobs: int | None = ...,
 ) -> Comparison: ...
 @overload
@@ -49,6 +57,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
     n_jobs: int | None = ...,
 ) -> list[Comparison]: ...
 @overload
@@ -62,6 +71,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
     n_jobs: int | None = ...,
 ) -> ComparisonMatrix: ...
 @overload
@@ -75,6 +85,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
     n_jobs: int | None = ...,
 ) -> list[ComparisonMatrix]: ...
 def compare(
@@ -87,6 +98,7 @@ def compare(
     scores: str = "own",
     names: tuple[str, str] | None = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
     n_jobs: int | None = None,
 ) -> Comparison | ComparisonMatrix | list[Comparison] | list[ComparisonMatrix]:
     """Where two models differ on a probe, or on each of a list of probes in one batch.
@@ -111,6 +123,9 @@ def compare(
             probabilities of them, for models of which only one does so itself.
         names: what the models are to be called, by default by their own names.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that the regions of each model may be foreseen to take, on planes of networks as a few
+            lines across them and a small patch foresee it, else by the first second of work; a `BudgetError`
+            says how long they would take. None for no limit.
         n_jobs: threads, as for `inscape.decision_regions`.
 
     >>> from inscape import Segment
@@ -119,7 +134,8 @@ def compare(
     >>> round(d.disagreement, 6), d.labels.tolist(), round(d.iou, 6)
     (0.25, [[0, 0], [0, 1], [1, 1]], 0.583333)
     """
-    settings: ComparisonSettings = {"method": method, "resolution": resolution, "scores": scores}
+    request = RegionRequest(method=method, resolution=resolution, budget=as_budget(budget))
+    settings = ComparisonSettings(request, scores)
     if probe is None:
         if names is not None:
             raise ModelError("names are for two models: give several as a dictionary of models by name")
@@ -129,7 +145,7 @@ def compare(
     with meter(progress, "two models") as show, working(n_jobs):
         first, second = wrap(a), wrap(b)
         with first.unchanged(), second.unchanged():
-            comparisons = _comparisons(first, second, probes, settings, names, show)
+            comparisons = _comparisons(first, second, probes, settings, names, show, {})
     return comparisons[0] if isinstance(probe, Probe) else comparisons
 
 
@@ -140,17 +156,18 @@ def _comparisons(
     settings: ComparisonSettings,
     names: tuple[str, str] | None,
     show: Meter,
+    known: Known,
 ) -> list[Comparison]:
-    """The comparison of two models on each probe."""
+    """The comparison of two models on each probe; `known` are the regions of either found before."""
     for model in (a, b):
         check_features(model, probes)
-    scores, rest = settings["scores"], {k: settings[k] for k in ("method", "resolution")}
+    request, scores = settings
     if scores not in SCALES:
         raise PartitionError(unknown_name("scores", scores, SCALES))
     pair = Pair(a, b, Matching(a, b, _a_few_points(probes[0])))
     comparisons: list[Comparison] = []
     for _, group in groupby(probes, key=lambda p: (p.dim, p.input_shape)):
-        every = regions_on(pair, list(group), show=show, **rest)
+        every = regions_on(pair, list(group), request, show, known)
         comparisons += [_comparison(pair, regions, scores, names) for regions in every]
     return comparisons
 
@@ -163,7 +180,7 @@ def _several(
         raise ProbeError("there is no probe: give compare(a, b, probe), or compare([a, b, ...], probe)")
     probes, named = _listed(probe), _named_models(models)
     names, wrapped = tuple(named), list(named.values())
-    pairs = list(combinations(range(len(names)), 2))
+    pairs, known = list(combinations(range(len(names)), 2)), Known()
     with meter(progress, "several models") as show:
         every = {
             (i, j): _comparisons(
@@ -173,6 +190,7 @@ def _several(
                 settings,
                 (names[i], names[j]),
                 _meter_of_pair(show, k, len(pairs)),
+                known,
             )
             for k, (i, j) in enumerate(pairs)
         }

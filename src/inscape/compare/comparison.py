@@ -138,7 +138,9 @@ class Comparison(DrawnByClass, Exported):
 
         Of two piecewise-affine networks it is exact: both are affine on each linear region of the pair, so
         that the largest difference is at a vertex. On a plane that takes the walk of both networks side by
-        side, some ten times longer than the regions did. An error says why scores cannot be compared.
+        side, up to ten times longer than the regions did. Where it is reckoned to take more than a minute,
+        the largest difference at samples is given, a lower bound. An error says why scores cannot be
+        compared.
         """
         if self.pair is None:
             raise PartitionError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from inscape.arrays import Array, Floats, Ints
-from inscape.budget import MEMORY
+from inscape.budget import BUDGET, MEMORY
 from inscape.compare.matching import Matching
 from inscape.compare.on_probes import Pair
 from inscape.errors import PartitionError
@@ -17,6 +17,7 @@ from inscape.pictures import Shown
 from inscape.probes import Probe
 from inscape.probes.plane import domain_of
 from inscape.probes.segment import as_segment
+from inscape.progress import Meter, meter
 from inscape.serialising import plain_fields, restored_fields
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def max_difference(pair: Pair, regions: DecisionRegions, scale: str) -> MaxDiffe
     Both scores of two piecewise-affine networks are affine on each linear region of the pair, so that the
     difference is largest at a vertex: the scores are compared at all of them, and the maximum is exact.
     Probabilities bend between the vertices, and of other models nothing is known between samples: then the
-    largest difference that was met is a lower bound.
+    largest difference that was met is a lower bound. So it is where all vertices are reckoned to take more
+    than a minute: nobody asked for that long a wait.
     """
     if scale == "own" and (reason := pair.matching.why_not_scores) is not None:
         raise PartitionError(reason, remedy="compare labels, or probabilities by scores='softmax'")
@@ -92,17 +94,21 @@ def max_difference(pair: Pair, regions: DecisionRegions, scale: str) -> MaxDiffe
     graphs = _graphs(pair, probe)
     if graphs is None:
         return _at_samples(pair, regions, scale)
+    joint = None if probe.dim == 1 else _side_by_side(graphs)
+    if _seconds(pair, joint, probe) > BUDGET:
+        return _at_samples(pair, regions, scale)
     softened = scale == "softmax"
     heads = {g.head for g in graphs} - {None}
     of = "probabilities" if softened else f"what goes into {heads.pop()}" if heads else "scores"
     compared = _ScoreDifferences(pair.matching, softened)
-    if probe.dim == 1:
-        t, label = _on_segment(graphs, probe, compared)
-        coordinates, point = (t,), probe.points([t])[0]
-    else:
-        xy, label = _on_plane(pair, graphs, probe, compared)
-        domain = domain_of(probe)
-        coordinates, point = tuple(xy.tolist()), domain.plane.points(xy[None])[0].reshape(probe.input_shape)
+    with meter(None, "largest difference") as show:
+        if probe.dim == 1:
+            t, label = _on_segment(graphs, probe, compared, show)
+            coordinates, point = (t,), probe.points([t])[0]
+        else:
+            xy, label = _on_plane(pair, graphs, joint, probe, compared, show)
+            coordinates = tuple(xy.tolist())
+            point = domain_of(probe).plane.points(xy[None])[0].reshape(probe.input_shape)
     import torch
 
     x = torch.from_numpy(np.ascontiguousarray(point))[None]
@@ -150,14 +156,35 @@ def _graphs(pair: Pair, probe: Probe) -> tuple[Any, Any] | None:
     return pair.a.graph(probe.input_shape), pair.b.graph(probe.input_shape)
 
 
-def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences) -> tuple[float, int]:
+def _side_by_side(graphs: Sequence[Any]) -> Any:
+    """The graph of the scores of both networks, (c_1 + c_2,)."""
+    from inscape.models.graph.joining import side_by_side
+
+    first, second = (g.reshaped((int(np.prod(g.shapes[g.output])),)) for g in graphs)
+    return side_by_side(first, second)
+
+
+def _seconds(pair: Pair, joint: Any, probe: Probe) -> float:
+    """What looking at all vertices is reckoned to take."""
+    from inscape.partition.linear.exact_cost import joint_seconds, segment_cost
+
+    models = pair.a, pair.b
+    with pair.a.unchanged(), pair.b.unchanged():
+        if probe.dim == 1:
+            return sum(segment_cost(model, [probe]).seconds for model in models)
+        return joint_seconds(models, joint, probe)
+
+
+def _on_segment(
+    graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences, show: Meter
+) -> tuple[float, int]:
     """Where on a segment the difference is largest, and the column: at a breakpoint of either network."""
     from inscape.partition.linear.regions import KNOT_TOLERANCE
     from inscape.partition.linear.segments.walk import walk
 
     segment = as_segment(probe)
     curves: list[tuple[Floats, Floats]] = []
-    for graph in graphs:
+    for k, graph in enumerate(graphs):
         stretches: list[tuple[Floats, Floats]] = []
         walk(
             graph,
@@ -165,6 +192,7 @@ def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences
             lambda r, s, _, stretches=stretches: stretches.append((r.t, s.double().numpy())),  # type: ignore[misc]
             memory=MEMORY,
             tolerance=KNOT_TOLERANCE,
+            done=lambda part, k=k: show(int(1000 * (k + part)), 2000),  # type: ignore[misc]
         )
         curves.append((np.concatenate([t for t, _ in stretches]), np.concatenate([s for _, s in stretches])))
     every = np.union1d(curves[0][0], curves[1][0])
@@ -175,10 +203,9 @@ def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences
 
 
 def _on_plane(
-    pair: Pair, graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences
+    pair: Pair, graphs: Sequence[Any], joint: Any, probe: Probe, compared: _ScoreDifferences, show: Meter
 ) -> tuple[Floats, int]:
     """The coordinates at which the difference is largest, and the column: at a vertex of the joint walk."""
-    from inscape.models.graph.joining import side_by_side
     from inscape.partition.linear.planes.subdivision import subdivide
 
     c = int(np.prod(graphs[0].shapes[graphs[0].output]))
@@ -191,9 +218,15 @@ def _on_plane(
             best[:] = [(float(gap[at, label]), xy[at].copy(), int(label))]
 
     domain = domain_of(probe)
-    flat = [g.reshaped((int(np.prod(g.shapes[g.output])),)) for g in graphs]
     with pair.a.unchanged(), pair.b.unchanged():
-        subdivide(side_by_side(*flat), domain.plane, domain.corners, memory=MEMORY, sink=keep_largest)
+        subdivide(
+            joint,
+            domain.plane,
+            domain.corners,
+            memory=MEMORY,
+            sink=keep_largest,
+            done=lambda part: show(int(1000 * part), 1000),
+        )
     _, xy, label = best[0]
     return xy, label
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from inscape.arrays import Array, Floats, Ints
+from inscape.budget import within_budget
 from inscape.compare.matching import Matching, told_apart
 from inscape.models import Model
 from inscape.models.fingerprints import short_hash
@@ -178,11 +179,10 @@ def _name(matching: Matching, i: int, j: int) -> str:
 
 
 def regions_on(
-    pair: Pair, probes: Sequence[Probe], *, method: str, resolution: int | None, show: Meter
+    pair: Pair, probes: Sequence[Probe], request: RegionRequest, show: Meter, known: "Known | None" = None
 ) -> list[Regions]:
     """The regions of a pair on probes of one dimension, 1 or 2, by the best method for each model."""
-    request = RegionRequest(method=method, resolution=resolution)
-    both = both_regions(pair, probes, request, show)
+    both = both_regions(pair, probes, request, show, known)
     if both is None:
         return _of_paired_model(pair, probes, request, show)
     lay: Any = merged if probes[0].dim == 1 else laid_over
@@ -198,27 +198,33 @@ class OwnRegions(NamedTuple):
     reason: str
 
 
+Known = dict[tuple[Model, tuple[Probe, ...]], OwnRegions]
+"""What was found of models on probes, for the other pairs that a model is part of."""
+
+
 def joint_reason(first: OwnRegions, second: OwnRegions) -> str:
     """Why the regions of both models were found as they were."""
     return "; ".join(dict.fromkeys((first.reason, second.reason)))
 
 
 def both_regions(
-    pair: Pair, probes: Sequence[Probe], request: RegionRequest, show: Meter
+    pair: Pair, probes: Sequence[Probe], request: RegionRequest, show: Meter, known: Known | None = None
 ) -> tuple[OwnRegions, OwnRegions] | None:
     """The regions of each model alone, to be laid over each other; None if those of the pair are wanted.
 
-    On segments any two can, unless the grid is asked for; on planes exact ones can.
+    On segments any two can, unless the grid is asked for; on planes exact ones can. What is `known` of either
+    is taken from there, and what is found is added.
     """
     models = pair.a, pair.b
     choices = [request.choose(model, probes) for model in models]
     methods = {choice.method for choice in choices}
     if "grid" in methods or (probes[0].dim > 1 and methods != {"exact"}):
         return None
-    first, second = (
-        own_regions(model, probes, request, choice, _half(show, k))
-        for k, (model, choice) in enumerate(zip(models, choices, strict=True))
-    )
+    known, on = {} if known is None else known, tuple(probes)
+    for k, (model, choice) in enumerate(zip(models, choices, strict=True)):
+        if (model, on) not in known:
+            known[model, on] = own_regions(model, probes, request, choice, _half(show, k))
+    first, second = (known[model, on] for model in models)
     if probes[0].dim > 1 and not all(isinstance(r, DecisionPlane) for r in first.regions + second.regions):
         return None  # exact regions failed
     return first, second
@@ -232,20 +238,23 @@ def _half(show: Meter, k: int) -> Meter:
 def own_regions(
     model: Model, probes: Sequence[Probe], request: RegionRequest, choice: Choice, show: Meter
 ) -> OwnRegions:
-    """The regions of one model."""
-    tolerance = TOLERANCE if probes[0].dim == 1 else None
+    """The regions of one model, unless they are foreseen to take longer than the budget of the request."""
+    request.check_budget(model, probes)
+    dim, resolution = probes[0].dim, request.resolution
+    tolerance = TOLERANCE if dim == 1 else None
+    work = f"regions of {model.name} on {len(probes):,} probe{'s' * (len(probes) > 1)}"
+    watch = within_budget(show, request.budget, work, "give fewer or smaller probes")
+    exact_meter = watch if dim == 1 else show  # layers of a plane are no equal parts of its work
     chosen, regions = request.carry_out(
         choice,
         probes,
         exact=lambda: [
-            *exact_regions(model, probes, precision="float64", meter=show, max_faces=choice.max_faces)
+            *exact_regions(model, probes, precision="float64", meter=exact_meter, max_faces=choice.max_faces)
         ],
         adaptive=lambda: [
-            *adaptive_regions(model, probes, resolution=request.resolution, tolerance=tolerance, meter=show)
+            *adaptive_regions(model, probes, resolution=resolution, tolerance=tolerance, meter=watch)
         ],
-        grid=lambda: grid_regions(
-            model, probes, resolution=request.resolution, connectivity="face", meter=show
-        ),
+        grid=lambda: grid_regions(model, probes, resolution=resolution, connectivity="face", meter=watch),
     )
     return OwnRegions(regions, chosen.reason)
 

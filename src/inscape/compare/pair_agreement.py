@@ -14,6 +14,7 @@ import numpy as np
 
 from inscape.arguments import whole_number
 from inscape.arrays import Floats
+from inscape.budget import BUDGET, as_budget
 from inscape.compare.comparison import shares_of
 from inscape.compare.matching import Matching
 from inscape.compare.on_probes import (
@@ -124,6 +125,7 @@ def agreement(
     length: float | None = None,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
     n_jobs: int | None = None,
 ) -> PairAgreement:
     """The mean share of random probes on which two models have the same label; and at the data points.
@@ -143,6 +145,7 @@ def agreement(
         length: for "direction", how far to go.
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: see `inscape.compare`.
         n_jobs: threads, as for `inscape.decision_regions`.
 
     >>> x = np.linspace(0, 1, 50)[:, None]
@@ -170,7 +173,7 @@ def agreement(
     )
     points = source.everything()[0]
     pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
-    request = RegionRequest(method=method, resolution=resolution)
+    request = RegionRequest(method=method, resolution=resolution, budget=as_budget(budget))
     with meter(progress, "two models") as show, working(n_jobs):
         shares = _shares(pair, list(probes), request, show)
     mean, error, interval = mean_with_error(shares["shares"])
@@ -225,7 +228,7 @@ def _shares(pair: Pair, probes: Sequence[Probe], request: RegionRequest, show: M
         status = [joint_status(a, b) for a, b in zip(first, second, strict=True)]
         reason = joint_reason(*both)
     else:
-        every = regions_on(pair, probes, method=request.method, resolution=request.resolution, show=show)
+        every = regions_on(pair, probes, request, show)
         regions = [r.regions for r in every]
         differ = np.array(
             [shares_of(r.regions)[np.not_equal(*r.pairs[r.regions.labels].T)].sum() for r in every]

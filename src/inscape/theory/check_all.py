@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from inscape.arguments import as_array, positive_number, whole_number
 from inscape.arrays import Array
-from inscape.errors import DataError, InscapeError, ModelError, NotApplicableError, TheoryError
+from inscape.budget import BUDGET
+from inscape.errors import BudgetError, DataError, InscapeError, ModelError, NotApplicableError, TheoryError
 from inscape.measures.measurement import measuring
 from inscape.models import Model, wrap
 from inscape.models.class_names import as_labels
@@ -21,7 +21,7 @@ from inscape.text_table import Columns
 from inscape.theory import effective_regions, local_complexity, minima_stability, region_counts
 from inscape.theory.check import FORMS, Check, inapplicable
 from inscape.theory.layers import as_module, as_shallow
-from inscape.theory.local_complexity.moments import Moments, moments
+from inscape.theory.local_complexity.moments import Moments, MomentSettings, moments
 from inscape.univariate import ShallowNet
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ COLUMNS: Columns = {
     "verdict": ("verdict", ""),
 }
 """The table for readers."""
+MOMENTS_WEIGH = 1000
+"""Parts of the work that go to the moments, where each statement is one: they take most of the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,7 @@ def check_all(
     max_points: int = 200,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> CheckTable:
     """Every statement on one model; one that does not apply is there with the reason.
 
@@ -120,8 +123,9 @@ def check_all(
         n_noise: see `moments`.
         max_points: the statements are checked at this many random points at most.
         random_state: a seed, a generator, or None.
-        progress: None for a bar after two seconds, False for none; a function gets
-            (statements done, statements).
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that the noisy networks of local complexity may be foreseen to take, else a
+            `BudgetError` says how long they would; None for no limit.
 
     >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
     >>> table = check_all(net, [[-1.0], [0.0], [1.0]], net([-1, 0, 1]), step_size=0.25, random_state=0)
@@ -134,16 +138,40 @@ def check_all(
             positive_number(value, name, TheoryError)
     points, values = _chosen(x, y, max_points, seed)
     wrapped = wrap(as_module(model))
-    shared = {"sigma": sigma, "eta": eta, "eps": eps, "n_noise": n_noise, "random_state": seed}
-    case = _Case(wrapped, points, values, start, (x_test, y_test), step_size, shared, seed)
+    shared: MomentSettings = {
+        "sigma": sigma,
+        "eta": eta,
+        "eps": eps,
+        "n_noise": n_noise,
+        "random_state": seed,
+    }
     checks: list[Check] = []
     with meter(progress, "statements") as show, measuring(wrapped):
         wrapped.labels(points)  # what the model cannot take is an error, not a statement that does not apply
+        total = MOMENTS_WEIGH + len(STATEMENTS)
+        noisy = _moments_or_reason(wrapped, points, shared, lambda part: show(part, total), budget)
+        case = _Case(wrapped, points, values, start, (x_test, y_test), step_size, sigma, noisy, seed)
         for i, (name, (forms, function)) in enumerate(STATEMENTS.items()):
-            show(i, len(STATEMENTS))
+            show(MOMENTS_WEIGH + i, total)
             checks += [_tried(name, form, function, case) for form in forms]
-        show(len(STATEMENTS), len(STATEMENTS))
+        show(total, total)
     return CheckTable(wrapped.name, tuple(checks))
+
+
+def _moments_or_reason(
+    model: Model, x: Array, settings: MomentSettings, tell: Callable[[int], None], budget: float | None
+) -> Moments | InscapeError:
+    """The ingredients of local complexity, or why there are none; `tell` hears how far they are."""
+    watched: MomentSettings = {
+        "progress": lambda done, total: tell(MOMENTS_WEIGH * done // total),
+        "budget": budget,
+    }
+    try:
+        return moments(model, x, **(settings | watched))
+    except BudgetError:
+        raise
+    except InscapeError as error:
+        return error
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,16 +184,9 @@ class _Case:
     start: Any
     test: tuple[Any, Any]
     step_size: float | None
-    settings: dict[str, Any]
+    sigma: float
+    moments: Moments | InscapeError
     seed: int
-
-    @cached_property
-    def moments(self) -> Moments | InscapeError:
-        """The ingredients of local complexity, or why there are none."""
-        try:
-            return moments(self.model, self.x, **self.settings)
-        except InscapeError as error:
-            return error
 
     def shallow(self) -> ShallowNet:
         """The univariate net, or an error."""
@@ -246,8 +267,7 @@ def _theorem42(case: _Case, form: str) -> Check:
 def _proposition17(case: _Case, form: str) -> Check:
     if case.start is None:
         raise NotApplicableError("needs the model before training")
-    sigma = case.settings["sigma"]
-    return local_complexity.lc_proposition17(case.start, case.model, case.x, sigma=sigma, form=form)
+    return local_complexity.lc_proposition17(case.start, case.model, case.x, sigma=case.sigma, form=form)
 
 
 STATEMENTS: dict[str, tuple[tuple[str, ...], Callable[[_Case, str], Check]]] = {

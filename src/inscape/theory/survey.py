@@ -156,7 +156,7 @@ def survey(
         raise TheoryError("give at least one width, one depth, one scale and one sigma")
     seed = as_seed(random_state)
     settings = {"eps": eps, "n_noise": n_noise}
-    jobs = _jobs(widths, depths, scales, n, epochs, sigmas, settings, seed)
+    jobs = _jobs(widths, depths, scales, n, epochs, sigmas, settings | {"budget": None}, seed)
     rows: list[dict[str, Any]] = []
     with meter(progress, "networks") as show:
         for i, job in enumerate(jobs):

@@ -10,7 +10,7 @@ from inscape.errors import ProbeError
 from inscape.models import wrap
 from inscape.parallel import working
 from inscape.partition.decision.adaptive import adaptive_regions
-from inscape.partition.decision.exact import QUICKLY_EXACT, exact_regions
+from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import grid_regions
 from inscape.partition.decision.method import RegionRequest
 from inscape.partition.decision.regions import (
@@ -133,13 +133,11 @@ def decision_regions(
         connectivity=connectivity,
         tolerance=tolerance,
         precision=precision,
+        budget=as_budget(budget),
     )
     with wrapped.unchanged():
-        first, limit = request.choose(wrapped, probes), as_budget(budget)
-        if method == "exact" and wrapped.structure not in QUICKLY_EXACT and {p.dim for p in probes} == {2}:
-            from inscape.partition.linear.exact_cost import check_planes
-
-            check_planes(wrapped, probes, limit)
+        first = request.choose(wrapped, probes)
+        request.check_budget(wrapped, probes)
         with meter(progress, "decision regions") as show, working(n_jobs):
             choice, regions = request.carry_out(
                 first,

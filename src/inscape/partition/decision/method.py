@@ -5,7 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from inscape.errors import InscapeError, OutOfRangeError, PartitionError, unknown_name, warn
+from inscape.errors import (
+    BudgetError,
+    InscapeError,
+    OutOfRangeError,
+    PartitionError,
+    unknown_name,
+    warn,
+)
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_seconds
 from inscape.partition.decision.exact import QUICKLY_EXACT, why_not_exact
@@ -60,6 +67,7 @@ class RegionRequest:
         connectivity: for the grid, "face" or "full".
         tolerance: for the adaptive method on segments; None for none.
         precision: for the exact method, "float64" or, on segments, "float32".
+        budget: seconds that the work may be foreseen to take, where a limit is asked for.
     """
 
     method: str = "auto"
@@ -67,6 +75,7 @@ class RegionRequest:
     connectivity: str = "face"
     tolerance: float | None = None
     precision: str = "float64"
+    budget: float = math.inf
 
     def choose(self, model: Model, probes: Sequence[Probe]) -> Choice:
         """The method that stands behind the request for these probes.
@@ -87,6 +96,17 @@ class RegionRequest:
             _check_precision(self.precision, some)
         return choice
 
+    def check_budget(self, model: Model, probes: Sequence[Probe]) -> None:
+        """Raise an error if exact planes were asked for and are foreseen to take longer than the budget.
+
+        "auto" has limits of its own, and takes another method.
+        """
+        if self.method != "exact" or model.structure in QUICKLY_EXACT or {p.dim for p in probes} != {2}:
+            return
+        from inscape.partition.linear.exact_cost import check_planes
+
+        check_planes(model, probes, self.budget)
+
     def carry_out(
         self,
         choice: Choice,
@@ -104,7 +124,7 @@ class RegionRequest:
         methods = {"exact": exact, "adaptive": adaptive, "grid": grid}
         try:
             result = methods[choice.method]()
-        except OutOfRangeError:
+        except (OutOfRangeError, BudgetError):
             raise
         except Exception as error:
             if self.method != "auto" or choice.method != "exact":

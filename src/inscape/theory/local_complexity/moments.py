@@ -13,9 +13,11 @@ import numpy as np
 
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
+from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import TheoryError
 from inscape.measures.measurement import graph_at
 from inscape.models import wrap
+from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.theory.layers import Layers, as_module, layers_of
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _RANK_TOLERANCE = 1e-10
+REMEDY = "give fewer points or a smaller n_noise"
 
 
 class MomentSettings(TypedDict):
@@ -34,6 +37,8 @@ class MomentSettings(TypedDict):
     eps: NotRequired[float]
     n_noise: NotRequired[int]
     random_state: NotRequired[RandomState]
+    progress: NotRequired[bool | Meter | None]
+    budget: NotRequired[float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,8 @@ def moments(
     eps: float = 0.1,
     n_noise: int = 32,
     random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> Moments:
     """What all bounds of local complexity need; give it to several checks in place of the model.
 
@@ -93,6 +100,9 @@ def moments(
         eps: the eps of the local rank.
         n_noise: how many noisy networks.
         random_state: a seed, a generator, or None.
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that it may take, as the singular values of a small matrix and the first second of
+            work foresee it, else a `BudgetError` says how long it would; None for no limit.
 
     >>> from inscape.univariate import ShallowNet
     >>> from inscape.theory import lc_gradient_bound, lc_theorem5_upper
@@ -116,9 +126,14 @@ def moments(
     tiny = max(_RANK_TOLERANCE * layers.gradient_bound(), 1e-300)
     complexity, own = ComplexityTally(draws, "theorem"), MomentTally(draws, eta, layers.offsets)
     ranks, exact, variation = RankTally(draws, eps), RankTally(draws, tiny), VariationTally(draws, "scores")
+    ranks.limit, ranks.n_inputs = as_budget(budget), layers.weights[0].shape[1]
     consumers: list[Consumer] = [complexity, own, ranks, exact, variation]
-    with graph_at(model, x, "this statement") as (graph, points):
-        jacobian_pass(graph, points, consumers, PassSettings(), lambda done, total: None)
+    with (
+        meter(progress, "noisy networks") as show,
+        graph_at(model, x, "this statement") as (graph, points),
+    ):
+        watch = within_budget(show, ranks.limit, "noisy networks at these points", REMEDY)
+        jacobian_pass(graph, points, consumers, PassSettings(), watch)
     means = {
         "complexity": complexity.terms.mean(axis=0),
         "ranks": ranks.ranks.mean(axis=0),
