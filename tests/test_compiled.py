@@ -8,6 +8,7 @@ import sys
 import numba
 import pytest
 from numba.core.caching import CacheImpl
+from numba.core.compiler_lock import global_compiler_lock
 
 from inscape.compiled import kept_loops, loops_compiled
 
@@ -52,6 +53,22 @@ def test_a_loop_is_kept(loop):
     again = loop(PLAIN).f
     assert again(1) == 2
     assert n_hits(again) == 1
+
+
+def test_who_looks_for_a_loop_waits_for_who_compiles_one(loop, monkeypatch):
+    """Both read the registries of numba's, which two threads cannot do at a time."""
+    dispatcher, held = loop(PLAIN).f.dispatcher, []
+    context = dispatcher.targetctx
+    read = type(context).install_registry
+
+    def spied(self, registry):
+        held.append(global_compiler_lock.is_locked())
+        read(self, registry)
+
+    monkeypatch.setattr(type(context), "install_registry", spied)
+    kept_loops.is_kept(dispatcher, (1,))
+    assert held
+    assert all(held)
 
 
 @pytest.mark.parametrize("damage", ["index", "rest of the index", "data", "empty"])

@@ -213,6 +213,49 @@ def test_the_first_error_by_order_is_raised_and_its_warnings_are_given_here(n_jo
 
 
 @pytest.mark.parametrize("n_jobs", JOBS)
+def test_who_asks_for_jobs_that_are_all_there_takes_some_of_them(n_jobs):
+    together, heard = threading.Barrier(n_jobs), []
+
+    def job(k):
+        if k < n_jobs:
+            together.wait(30.0)  # each by a thread of its own
+        return k * k, threading.get_ident(), parallel.is_parallel()
+
+    before = threading.active_count()
+    with parallel.working(n_jobs):
+        found = parallel.spread(
+            [lambda k=k: job(k) for k in range(20)], lambda n: heard.append((n, threading.get_ident()))
+        )
+        assert threading.active_count() <= before + n_jobs - 1
+    assert [k for k, _, _ in found] == [k * k for k in range(20)]
+    assert len({i for _, i, _ in found}) == n_jobs
+    assert threading.get_ident() in {i for _, i, _ in found}
+    assert not any(inner for _, _, inner in found)
+    assert {i for _, i in heard} == {threading.get_ident()}
+    assert [n for n, _ in heard] == sorted({n for n, _ in heard})
+    assert heard[-1][0] == 20
+
+
+@pytest.mark.parametrize("n_jobs", JOBS)
+def test_of_jobs_that_are_all_there_the_first_error_is_raised_and_none_is_begun_after_it(n_jobs):
+    begun = []
+
+    def job(k):
+        begun.append(k)
+        warn(f"job {k}")
+        time.sleep(0.02 if k == 1 else 0.0)
+        if k in (1, 2, 5):
+            raise ValueError(f"job {k} failed")
+
+    with pytest.warns(InscapeWarning) as said, pytest.raises(ValueError, match="job 1 failed"):  # noqa: SIM117
+        with parallel.working(n_jobs):
+            parallel.spread([lambda k=k: job(k) for k in range(50)])
+    assert [str(w.message) for w in said] == ["job 0", "job 1"]
+    assert {w.filename for w in said} == {__file__}
+    assert len(begun) < 50
+
+
+@pytest.mark.parametrize("n_jobs", JOBS)
 def test_an_error_of_the_source_of_jobs_comes_in_its_turn(n_jobs):
     def source():
         yield lambda tell: time.sleep(0.01)
@@ -256,6 +299,24 @@ def test_an_interrupt_stops_the_jobs(interruptible):
         list(parallel.in_order([job] * 4))
     timer.join()
     assert not done
+    assert threading.active_count() <= before
+
+
+def test_an_interrupt_stops_jobs_that_are_all_there(interruptible):
+    started = []
+
+    def job():
+        started.append(1)
+        for _ in range(100):
+            time.sleep(0.001)
+
+    timer = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt), parallel.working(2):
+        parallel.spread([job] * 20)
+    timer.join()
+    assert len(started) <= 4
     assert threading.active_count() <= before
 
 

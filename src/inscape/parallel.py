@@ -9,6 +9,7 @@ first job; progress is reported and warnings are given in the thread that called
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -209,12 +210,30 @@ def in_order(
     yield from _Queue[Result](threads, hear, ahead).results(chain(first, waiting))
 
 
-def spread(jobs: Iterable[Callable[[], Result]]) -> list[Result]:
-    """The results of jobs that have nothing to tell."""
-    if _threads.get() is None:
-        return [job() for job in jobs]
-    given = [partial(_untold, job) for job in jobs]
-    return list(in_order(given, ahead=len(given)))
+def spread(
+    jobs: Iterable[Callable[[], Result]], heard: Callable[[int], None] = lambda n_done: None
+) -> list[Result]:
+    """The results of jobs that have nothing to tell; the thread that asks takes some of them itself.
+
+    What takes products is to be asked for within `single_products`: the thread that asks has its own limit.
+
+    Args:
+        jobs: all are made before the first one runs.
+        heard: is called now and then, by the thread that asks, with how many jobs are done, and once they all
+            are.
+
+    >>> with working(2):
+    ...     spread(partial(pow, k, 2) for k in range(5))
+    [0, 1, 4, 9, 16]
+    """
+    threads, given = _threads.get(), list(jobs)
+    if threads is not None and len(given) > 1:
+        return _JobShare(threads, given, heard).results()
+    results = []
+    for job in given:
+        results.append(job())
+        heard(len(results))
+    return results
 
 
 def begun(job: Callable[[], Result], *, at_once: bool = False) -> Callable[[], Result]:
@@ -303,9 +322,9 @@ class _Threads:
         self._functions: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._started: list[threading.Thread] = []
 
-    def run(self, function: Callable[[], None]) -> None:
-        """Have a function run, which must not raise anything."""
-        if len(self._started) < self.n:
+    def run(self, function: Callable[[], None], sparing: int = 0) -> None:
+        """Have a function run, which must not raise anything; by fewer threads if the caller works, too."""
+        if len(self._started) < self.n - sparing:
             if not self._started:
                 _TURNS.shorten()
             self._started.append(threading.Thread(target=self._work, daemon=True))
@@ -401,6 +420,82 @@ class _Queue(Generic[Result]):
             raise _StoppedError
         if told is not None:
             self._answers.put((number, "told", told))
+
+
+class _JobShare(Generic[Result]):
+    """Jobs that are all there: the thread that asks takes one after the other, and so do some of `threads`.
+
+    Jobs are begun in order, so that when one fails all before it were begun and will have an answer.
+    """
+
+    def __init__(
+        self, threads: _Threads, jobs: list[Callable[[], Result]], heard: Callable[[int], None]
+    ) -> None:
+        self._threads, self._heard, self._n = threads, heard, len(jobs)
+        self._waiting = deque(enumerate(jobs))
+        self._finished: dict[int, tuple[str, Any]] = {}
+        self._lock, self._left = threading.Lock(), SimpleQueue[None]()
+        self._n_helping, self._is_over = 0, False
+
+    def results(self) -> list[Result]:
+        """What the jobs return, in order; none is at work any more when it ends."""
+        try:
+            for _ in range(min(self._threads.n, self._n) - 1):
+                self._threads.run(partial(copy_context().run, self._help), sparing=1)
+            copy_context().run(self._take_all, self._report)
+        finally:
+            with self._lock:
+                self._is_over = True
+            self._waiting.clear()
+            for _ in range(self._n_helping):
+                self._left.get()
+        results = []
+        for number in range(self._n):
+            kind, (result, said) = self._finished[number]
+            for message, category in said:
+                warn(message, category)
+            if kind == "error":
+                raise result
+            results.append(result)
+        self._heard(self._n)
+        return results
+
+    def _help(self) -> None:
+        """Take jobs in another thread, unless it comes too late."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._n_helping += 1
+        try:
+            self._take_all(lambda: None)
+        except BaseException:  # it is among the answers
+            pass
+        finally:
+            self._left.put(None)
+
+    def _report(self) -> None:
+        if len(self._finished) < self._n:
+            self._heard(len(self._finished))
+
+    def _take_all(self, after_each: Callable[[], None]) -> None:
+        """Take jobs as long as there are any; none is begun after one has failed."""
+        _threads.set(None)
+        _is_settled.set(True)
+        while True:
+            try:
+                number, job = self._waiting.popleft()
+            except IndexError:
+                return
+            said: list[tuple[str, type[Warning]]] = []
+            postponed.set(said)
+            try:
+                self._finished[number] = "result", (job(), said)
+            except BaseException as error:
+                self._finished[number] = "error", (error, said)
+                self._waiting.clear()
+                if not isinstance(error, Exception):  # an interrupt does not wait for its turn
+                    raise
+            after_each()
 
 
 def _raise(error: Exception, tell: Tell) -> Any:

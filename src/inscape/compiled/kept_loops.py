@@ -19,6 +19,7 @@ from typing import Any
 from numba import njit
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import overload
 
 from inscape.progress import COMPILING
@@ -58,8 +59,9 @@ def kept(
 
 def is_kept(loop: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether a loop is on disk for arguments like these."""
-    types = tuple(loop.typeof_pyval(argument) for argument in arguments)
-    return isinstance(loop._cache, _LoopCache) and loop._cache.holds(types, loop.targetctx)
+    with global_compiler_lock:  # numba's registries are read by one thread at a time
+        types = tuple(loop.typeof_pyval(argument) for argument in arguments)
+        return isinstance(loop._cache, _LoopCache) and loop._cache.holds(types, loop.targetctx)
 
 
 class _Announcer(event.Listener):

@@ -106,7 +106,10 @@ _AVERAGES: dict[str, Callable[[Sequence[Named], Any], Members]] = {
 
 
 def fitted_contents(estimator: Any) -> list[Any]:
-    """All that `estimator` and its members hold, arrays with a checksum: another fit changes some of it."""
+    """All that `estimator` and its members hold, arrays with a checksum: another fit changes some of it.
+
+    Of a member that is a single tree, the nodes stand for all: a fit makes new ones.
+    """
     steps, last = unrolled(estimator)
     contents: list[Any] = []
     for _, step in [*steps, ("", last)]:
@@ -121,6 +124,9 @@ def _collect_of(estimator: Any, contents: list[Any]) -> None:
         contents.append(state_of(estimator))
 
 
+_TREES = frozenset(
+    {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
+)
 _PLAIN = frozenset({int, float, str, bool, type(None), np.int64, np.float64})
 """Types of what holds nothing more: most of what the trees of a forest have."""
 
@@ -131,7 +137,9 @@ def _collect(held: Any, contents: list[Any]) -> None:
         contents.append(member)
         if type(member) in _PLAIN:
             continue
-        if isinstance(member, np.ndarray) and member.dtype != object:
+        if hasattr(member, "tree_") and kind_of(member) in _TREES:
+            contents.append(member.tree_)
+        elif isinstance(member, np.ndarray) and member.dtype != object:
             contents.append(checksum(member))
         elif isinstance(member, (list, tuple, np.ndarray)):
             _collect(member, contents)

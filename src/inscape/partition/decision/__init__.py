@@ -123,7 +123,7 @@ def decision_regions(
     ('adaptive', [1, 0], [0.316987])
     """
     probes = [probe] if isinstance(probe, Probe) else list(probe) if isinstance(probe, Iterable) else []
-    if not probes or not all(isinstance(p, Probe) for p in probes):
+    if not probes or not all(issubclass(kind, Probe) for kind in {type(p) for p in probes}):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
     check_features(wrapped, probes)

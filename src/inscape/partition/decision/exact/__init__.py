@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
+from operator import attrgetter
 
 from inscape.arrays import Shape
 from inscape.budget import MEMORY
@@ -65,7 +66,7 @@ def exact_regions(
     segments, which may be many, carry the reason of the method from the start.
     """
     done = 0
-    for dim, group in groupby(probes, key=lambda p: p.dim):
+    for dim, group in groupby(probes, key=attrgetter("dim")):
         if dim > 1 and model.structure in ON_SEGMENTS:
             raise PartitionError(
                 f"the exact regions of {model.name} ({ON_SEGMENTS[model.structure]}) are computed on "
@@ -117,15 +118,20 @@ def _on_segments(
 ) -> Iterator[DecisionRegions]:
     """The regions on each segment, at most 256 at a time, so that memory does not grow with them."""
     provenance = Provenance.of(model, dtype=None if model.structure in QUICKLY_EXACT else precision)
-    for shape, group in groupby(probes, key=lambda p: p.input_shape):
+    for shape, group in groupby(probes, key=attrgetter("input_shape")):
         check_size(model, shape)
         size = max(1, min(MOST_SEGMENTS_IN_BLOCK, MOST_NUMBERS_IN_BLOCK // math.prod(shape)))
         while block := list(islice(group, size)):
             show = _of_block(meter, done, len(block), total)
             done += len(block)
-            regions = _on_block(model, [_as_segment(p) for p in block], precision, provenance, reason, show)
-            for probe, fields in zip(block, regions, strict=True):
-                yield fields if fields.probe is probe else replace(fields, probe=probe)
+            segments = [p if type(p) is Segment else _as_segment(p) for p in block]
+            regions = _on_block(model, segments, precision, provenance, reason, show)
+            yield from map(_on_probe, regions, block)
+
+
+def _on_probe(regions: DecisionSegment, probe: Probe) -> DecisionSegment:
+    """The regions with the probe that was given, which may be a simplex."""
+    return regions if regions.probe is probe else replace(regions, probe=probe)
 
 
 def _on_block(

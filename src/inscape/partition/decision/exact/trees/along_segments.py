@@ -1,8 +1,10 @@
 """Exact decision regions of tree ensembles on segments."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,16 +14,16 @@ from inscape.errors import PartitionError
 from inscape.models import wrap
 from inscape.models.base import Model
 from inscape.models.trees import TreeEnsemble
-from inscape.parallel import Tell, in_order
+from inscape.parallel import spread
 from inscape.partition.decision.exact.trees.notes import status_on_segment
 from inscape.partition.decision.regions import DecisionSegment, TreeCounts, maker
 from inscape.probes.segment import Segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
-FEWEST_IN_JOB, LEAST_TREES_IN_JOB = 4, 2000
-"""Segments that one thread takes at a time, and segments times trees: a job costs as much as a walk along
-hundreds of trees, since it has to wait for the interpreter a few times ..."""
+FEWEST_IN_JOB, LEAST_TREES_IN_JOB = 4, 800
+"""Segments that one thread takes at a time, and segments times trees: a job by itself costs as much as a walk
+along a hundred trees, and the last ones decide how long a thread waits for the others ..."""
 LEFT_OVER_JOBS = 4
 """... or this fraction of those that are left ..."""
 PIECES_IN_JOB = 2**22
@@ -99,21 +101,16 @@ def tree_segments(
         reason=reason,
         model=wrapped,
     )
-    results: list[DecisionSegment] = []
     with meter(progress, "segments") as tick:
-        along = regions_along(
+        return regions_along(
             ensemble,
             segments,
             ensemble.last_left if cast else ensemble.threshold,
             narrow=narrow,
             ask=lambda segment, t: asked_alone(wrapped, segment.points(t)),
-            made=lambda segment, own: made(probe=segment, span=segment.span, **own),
+            made=made,
+            tick=tick,
         )
-        for regions in along:
-            results.append(regions)
-            if len(results) % REPORT_EVERY_SEGMENTS == 0 or len(results) == len(segments):
-                tick(len(results), len(segments))
-    return results
 
 
 def asked_alone(model: Model, points: Floats) -> Ints:
@@ -150,8 +147,8 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
 
 Ask = Callable[[Segment, Floats], Ints]
 """The labels that a model gives to the points of a segment at parameters t, (n,)."""
-Made = Callable[[Segment, dict[str, Any]], Any]
-"""What is made of a segment and of what a `DecisionSegment` holds on it beyond the common."""
+Made = Callable[[dict[str, Any]], Any]
+"""What is made of the fields of a `DecisionSegment` beyond the common."""
 
 
 def regions_along(
@@ -161,8 +158,9 @@ def regions_along(
     *,
     narrow: bool = False,
     ask: Ask | None = None,
-    made: Made = lambda segment, own: own,
-) -> Iterator[Any]:
+    made: Made = lambda own: own,
+    tick: Meter = lambda done, total: None,
+) -> list[Any]:
     """What a `DecisionSegment` holds beyond the common, for each segment.
 
     Args:
@@ -172,17 +170,24 @@ def regions_along(
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
         made: makes something else of it, in the thread that found it.
+        tick: is told how many segments are done, of how many.
     """
-    deciding = _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask, made=made)
-    for decided in in_order(partial(deciding.some, *job) for job in deciding.jobs):
-        yield from decided
+    n, deciding = len(segments), _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask, made=made)
+    reports = deque([*range(REPORT_EVERY_SEGMENTS, n, REPORT_EVERY_SEGMENTS), n])
+
+    def heard(n_done: int) -> None:
+        while reports and reports[0] <= deciding.jobs[n_done - 1][1]:
+            tick(reports.popleft(), n)
+
+    decided = spread((partial(deciding.some, *job) for job in deciding.jobs), heard)
+    return list(chain.from_iterable(decided))
 
 
 def _jobs(n: int, n_trees: int, n_leaves: int) -> Iterator[tuple[int, int]]:
     """The segments of each job, of n in all, from one to another.
 
-    >>> list(_jobs(200, 100, 10_000))
-    [(0, 50), (50, 87), (87, 115), (115, 136), (136, 156), (156, 176), (176, 196), (196, 200)]
+    >>> [stop - first for first, stop in _jobs(200, 100, 10_000)]
+    [50, 37, 28, 21, 16, 12, 9, 8, 8, 8, 3]
     """
     fewest = max(FEWEST_IN_JOB, LEAST_TREES_IN_JOB // n_trees)
     first, most = 0, max(FEWEST_IN_JOB, PIECES_IN_JOB // n_leaves)
@@ -221,11 +226,10 @@ class _Deciding:
         # Scratch, which threads take and give back.
         self.free: list[_JobScratch] = []
 
-    def some(self, first: int, stop: int, tell: Tell) -> list[Any]:
+    def some(self, first: int, stop: int) -> list[Any]:
         """What is made of a few segments: the boundaries, the labels, and what was met on the way."""
         from inscape.partition.decision.exact.trees.line_walk import sift_each
 
-        tell(None)
         chosen = self.segments[first:stop]
         scratch = self.free.pop() if self.free else self._scratch()
         counts, starts, n_lone, n_asked = self._label(chosen, first, scratch)
@@ -235,21 +239,25 @@ class _Deciding:
         self.free.append(scratch)
         if self.ensemble.vote.doubt == np.inf:  # the model is evaluated everywhere
             counts[:, 3] = 0
-        made, a = [], 0
+        results, made, a = [], self.made, 0
         counted = zip(chosen, kept.tolist(), counts.tolist(), n_lone, n_asked, strict=True)
         for segment, (k, n_narrow), (_, n_pieces, n_nodes, n_tied, _), lone, asked in counted:
-            met = TreeCounts(n_tied, n_narrow, lone, n_nodes, asked)
+            b = a + k
             own = {
-                "boundaries": begins[a + 1 : a + k],
-                "labels": labels[a : a + k],
+                "probe": segment,
+                "span": segment.span,
+                "boundaries": begins[a + 1 : b],
+                "labels": labels[a:b],
                 "n_pieces": n_pieces,
                 "n_evaluations": n_pieces,
-                "trees": met,
-                "status": status_on_segment(met, n_pieces, self.precision, narrow=self.narrow),
+                "trees": TreeCounts(n_tied, n_narrow, lone, n_nodes, asked),
+                "status": status_on_segment(
+                    n_tied, n_tied and n_pieces, n_narrow, lone, self.precision, self.narrow
+                ),
             }
-            made.append(self.made(segment, own))
-            a += k
-        return made
+            results.append(made(own))
+            a = b
+        return results
 
     def _label(
         self, chosen: list[Segment], first: int, scratch: "_JobScratch"
@@ -275,7 +283,8 @@ class _Deciding:
             )
         counts[:, 0].cumsum(out=starts[1:])
         labels = pieces[1][: starts[-1]]
-        labels[:] = vote.named(labels)
+        if vote.classes is not None:
+            labels[:] = vote.named(labels)
         n_asked, n_lone = _ask_for(starts, chosen, pieces, self.ask), [0] * n
         for i in np.flatnonzero(counts[:, 4]):
             own = np.empty(2, np.int64)
@@ -291,7 +300,7 @@ class _Deciding:
         """
         n, ensemble = len(segments), self.ensemble
         ends, spans = scratch.ends[:n], scratch.spans[:n]
-        np.concatenate([x.ravel() for s in segments for x in (s.start, s.end)], out=ends.reshape(-1))
+        np.concatenate([x for s in segments for x in (s.start, s.end)], axis=None, out=ends.reshape(-1))
         spans[:] = [s.span for s in segments]
         if ensemble.is_plain and (spans == (0.0, 1.0)).all():
             return ends, ends

@@ -1,27 +1,40 @@
 """What a status says of ties, slivers and ends on a split: on one probe, or on many."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from inscape.partition.decision.regions import TreeCounts
 from inscape.status import COMPLETE, Status
 
 
-def status_on_segment(counts: TreeCounts, n_pieces: int, precision: str, *, narrow: bool) -> Status:
-    """The status of exact regions on a segment of n_pieces pieces; with `narrow`, slivers were counted."""
-    notes = _on_ties(counts, n_pieces, "pieces")
-    if counts.n_narrow:
-        regions = "region is" if counts.n_narrow == 1 else "regions are"
+@lru_cache
+def status_on_segment(
+    n_tied: int, n_pieces: int, n_narrow: int, n_lone: int, precision: str, narrow: bool
+) -> Status:
+    """The status of exact regions on a segment; most of many segments have one of a few.
+
+    Args:
+        n_tied: pieces on which classes tie.
+        n_pieces: of how many; 0 if none ties.
+        n_narrow: slivers.
+        n_lone: ends of the span that lie on a split.
+        precision: in which the trees compute.
+        narrow: whether slivers were counted.
+    """
+    notes = _on_ties(n_tied, n_pieces, "pieces")
+    if n_narrow:
+        regions = "region is" if n_narrow == 1 else "regions are"
         beside = f"narrower than {precision} numbers can tell"
-        notes.append(f"{counts.n_narrow} {regions} {beside}{'' if narrow else ', and not counted'}")
-    if counts.n_lone:
-        ends = "end lies" if counts.n_lone == 1 else "ends lie"
-        notes.append(f"{counts.n_lone} {ends} on a split, with another label at that single point")
+        notes.append(f"{n_narrow} {regions} {beside}{'' if narrow else ', and not counted'}")
+    if n_lone:
+        ends = "end lies" if n_lone == 1 else "ends lie"
+        notes.append(f"{n_lone} {ends} on a split, with another label at that single point")
     return _complete(notes)
 
 
 def status_on_plane(counts: TreeCounts, n_faces: int, precision: str) -> Status:
     """The status of exact regions on a plane of n_faces faces."""
-    notes = _on_ties(counts, n_faces, "faces")
+    notes = _on_ties(counts.n_tied, n_faces, "faces")
     if counts.n_narrow:
         times = "once" if counts.n_narrow == 1 else f"{counts.n_narrow} times"
         notes.append(f"splits closer together than {precision} numbers can tell are taken as one, {times}")
@@ -49,10 +62,10 @@ def status_of_all(counts: Sequence[TreeCounts]) -> Status:
     return _complete(notes)
 
 
-def _on_ties(counts: TreeCounts, n: int, what: str) -> list[str]:
-    if not counts.n_tied:
+def _on_ties(n_tied: int, n: int, what: str) -> list[str]:
+    if not n_tied:
         return []
-    return [f"the top classes tie on {counts.n_tied} of {n} {what}, labelled there as predict does"]
+    return [f"the top classes tie on {n_tied} of {n} {what}, labelled there as predict does"]
 
 
 def _complete(notes: list[str]) -> Status:
