@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from multiprocessing import parent_process
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -34,6 +34,8 @@ VARIABLE = "INSCAPE_JOBS"
 """Of the environment: the number of threads where a call does not say, as `n_jobs` counts."""
 READY_JOBS = 2
 """That wait for a thread: one may be long, and the next ones are at hand when it ends."""
+N_STRETCHES = 32
+"""Into which items are divided that several threads share; the result is the same as of one stretch."""
 SWITCH_SECONDS = 2e-4
 """How long a thread of ours that comes back from a compiled loop waits for one that interprets; Python's own
 5 milliseconds are as long as a whole job."""
@@ -234,6 +236,23 @@ def spread(
         results.append(job())
         heard(len(results))
     return results
+
+
+def are_shared(n: int, shared_from: int) -> bool:
+    """Whether several threads share n items of work, as they do from `shared_from` items on."""
+    return n >= shared_from and is_parallel()
+
+
+def in_stretches(n: int, shared_from: int, work: Callable[[int, int], Result]) -> list[Result]:
+    """The results of work on items 0, ..., n - 1, from one to another: in stretches if threads share them.
+
+    >>> in_stretches(100, 50, lambda begin, stop: stop - begin)
+    [100]
+    """
+    if not are_shared(n, shared_from):
+        return [work(0, n)]
+    bounds = np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()
+    return spread(partial(work, *stretch) for stretch in pairwise(bounds))
 
 
 def begun(job: Callable[[], Result], *, at_once: bool = False) -> Callable[[], Result]:

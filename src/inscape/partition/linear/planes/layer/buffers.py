@@ -1,13 +1,13 @@
 """The arrays that cutting the faces of a complex reads, writes and works in, each with its name and type.
 
-Three words in all of these. A *crossing point* is where units cross an edge: edge e with crossing points k =
+Four words throughout. A *crossing point* is where units cross an edge: edge e with crossing points k =
 point_start[e], ..., point_start[e + 1] - 1 becomes the edges e + point_start[e], ..., e + point_start[e + 1],
 and point k becomes vertex v + k, v being the number of vertices before. A *node* is a vertex or a crossing
 point on the boundary of a face, numbered along it. An *intersection* is where two chords meet inside a face;
-a chord with k intersections has k + 1 *sections*.
+a chord with k intersections has k + 1 *sections*, and k *slots*, one for what is known of each.
 
-Indices are unsigned where compiled loops read them, so that these need not look for negative ones, which
-count from the end; two of them must not be subtracted as they are.
+Indices that compiled loops read are unsigned, so that they need no check for negative ones, which would count
+from the end; the difference of two of them has to be taken of signed numbers.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -24,7 +24,7 @@ from inscape.parallel import spread
 from inscape.partition.linear.planes.complex.half_edges import edge_of
 
 HUGE_PAGES_FROM_BYTES = 2**22
-"""From this size on numpy asks the system for huge pages, which are quicker to get."""
+"""From this size on numpy requests huge pages from the system, which come sooner."""
 
 _CACHE_LINE = 64
 
@@ -53,8 +53,8 @@ class CutInput(NamedTuple):
     above: SignVectors
     """The sign vectors at the vertices, (v, words)."""
     face_signs: SignVectors
-    """Those of the faces, (f, words), bits of units that cut a face being void; (0, words) if each face has
-    the signs of its first vertex."""
+    """Those of the faces, (f, words), where bits of units that cut the face mean nothing; (0, words) if each
+    face has the signs of its first vertex."""
 
 
 class CutFaces(NamedTuple):
@@ -89,11 +89,11 @@ class Lines(NamedTuple):
     s: Floats
     """How far each breakpoint is on the way from the first end to the second, from 0 to 1."""
     unit: Int32s
-    """Which unit changes its sign there."""
+    """The unit that changes sign there."""
     change: Floats
     """|dz/ds| of that unit along the line."""
     vertex: Ints
-    """The vertex there, -1 if its values are known from elsewhere."""
+    """The vertex there, -1 if its values are known from another line."""
 
 
 class CutOutput(NamedTuple):
@@ -106,11 +106,12 @@ class CutOutput(NamedTuple):
     lines: Lines
     """The chords that meet others."""
     counts: Ints
-    """How much is written, and how much is needed: see `FACES` and what follows it."""
+    """How much is written, and how much is needed: see `FACES` and the constants beside it."""
 
 
 FACES, HALF_EDGES, EDGES, VERTICES, LINES, FACES_DONE, NODES_NEEDED, INTERSECTIONS_NEEDED = range(8)
-"""Indices into `CutOutput.counts`: what is written; the old faces that are done; the most that one needs."""
+"""Indices into `CutOutput.counts`: how many of each are written; the old faces that are done; the most nodes
+and intersections that one of them needs memory for."""
 
 
 class FaceScratch(NamedTuple):
@@ -141,7 +142,7 @@ class FaceScratch(NamedTuple):
     line: Floats
     """The line of each chord, see `arrangement.X`, (m, 8)."""
     first_slot: Indices
-    """Where the slots of each chord start, one for each of its intersections, (m + 1,)."""
+    """Where the slots of each chord start, (m + 1,)."""
     word: Indices
     """The word of the sign vector in which each chord's unit is."""
     bit: SignVectors
@@ -157,19 +158,19 @@ class FaceScratch(NamedTuple):
     first_of_pair: Indices
     """The slot of each intersection on the first of its chords."""
     sort_s: Floats
-    """To sort along a chord: where its intersections are."""
-    sort_name: Ints
-    """To sort along a chord: which intersections those are."""
+    """To sort along a chord: how far along it its intersections are."""
+    sort_point: Ints
+    """To sort along a chord: which intersections these are."""
     bucket: Indices
     """To sort along a chord: where each bucket starts."""
     other: Indices
-    """At each slot of a chord the chord that it meets there."""
+    """At each slot the chord that intersects there."""
     other_section: Indices
     """The section of that chord that ends there."""
     chord_of_section: Indices
     """The chord of each section."""
     stack: Indices
-    """Local half-edges from which to go on."""
+    """Local half-edges whose faces may not be traced yet."""
 
 
 def face_scratch(n: int, n_intersections: int, n_units: int, n_words: int) -> FaceScratch:
@@ -197,7 +198,7 @@ def face_scratch(n: int, n_intersections: int, n_units: int, n_words: int) -> Fa
         area=np.empty(n_intersections),
         first_of_pair=np.empty(n_intersections, np.uint32),
         sort_s=np.empty(m),
-        sort_name=np.empty(m, np.int64),
+        sort_point=np.empty(m, np.int64),
         bucket=np.empty(m + 1, np.uint32),
         other=np.empty(2 * n_intersections, np.uint32),
         other_section=np.empty(2 * n_intersections, np.uint32),
@@ -209,7 +210,7 @@ def face_scratch(n: int, n_intersections: int, n_units: int, n_words: int) -> Fa
 
 
 class Sizes(NamedTuple):
-    """What the memory for results must hold: numbers of what is written, and of words of a sign vector."""
+    """How much the memory for results must hold: how many of each, and the words of a sign vector."""
 
     faces: int
     half_edges: int
@@ -221,7 +222,7 @@ class Sizes(NamedTuple):
 
 
 def most_chords(inputs: CutInput) -> int:
-    """How many chords the faces have at most.
+    """An upper bound for the number of chords in the faces.
 
     Every chord has two crossing points, and each of these is on the boundary of one or two faces.
     """
@@ -231,7 +232,7 @@ def most_chords(inputs: CutInput) -> int:
 
 
 def sizes_of(inputs: CutInput, n_chords: int, n_intersections: int) -> Sizes:
-    """What the faces become at most, given the numbers of chords and of their intersections."""
+    """The largest sizes that results can have, given the numbers of chords and of their intersections."""
     n_edges = n_chords + 2 * n_intersections
     return Sizes(
         faces=len(inputs.start) - 1 + n_chords + n_intersections,
@@ -246,7 +247,7 @@ def sizes_of(inputs: CutInput, n_chords: int, n_intersections: int) -> Sizes:
 
 @kernel
 def n_points_on(loop, start, point_start):
-    """How many crossing points are on the boundaries of faces, those between two of them counted twice."""
+    """How many crossing points are on the boundaries of faces; those between two faces count twice."""
     n = np.int64(0)
     for i in range(start[0], start[len(start) - 1]):
         e = edge_of(loop[i])
@@ -256,7 +257,7 @@ def n_points_on(loop, start, point_start):
 
 def cut_output(sizes: Sizes) -> CutOutput:
     """Memory for results."""
-    start, loop, parent, signs, ends, xy, line_ends, line_start, s, unit, change, vertex = in_one_block(
+    start, loop, parent, signs, ends, xy, line_ends, line_start, s, unit, change, vertex = allocated_together(
         [
             np.empty(sizes.faces + 1, np.int64),
             np.empty(sizes.half_edges, np.int32),
@@ -278,7 +279,7 @@ def cut_output(sizes: Sizes) -> CutOutput:
 
 
 def written(out: CutOutput) -> CutOutput:
-    """What is written so far."""
+    """The results that are written so far."""
     (start, loop, parent, signs), (ends, xy), lines, counts = out
     n_faces, n_half_edges, n_edges, n_vertices, n_lines = counts[: LINES + 1].tolist()
     k = int(lines.start[n_lines])
@@ -298,10 +299,10 @@ def written(out: CutOutput) -> CutOutput:
 
 
 def copy_output(old: CutOutput, new: CutOutput) -> None:
-    """Copy what is written so far into larger memory."""
+    """Copy the results that are written so far into larger memory."""
     for kind in range(3):
-        for some, more in zip(written(old)[kind], new[kind], strict=True):
-            more[: len(some)] = some
+        for source, target in zip(written(old)[kind], new[kind], strict=True):
+            target[: len(source)] = source
     new.counts[:] = old.counts
 
 
@@ -323,8 +324,8 @@ def joined(stretches: Sequence[CutOutput], first_faces: Sequence[int], inputs: C
         [len(inputs.ends) + len(inputs.unit), inputs.n_vertices + len(inputs.unit)]
     )  # the first edge and the first vertex inside a face
     spread(
-        partial(append, *stretch[:3], base, own, *out[:3])
-        for stretch, own in zip(stretches, numbers, strict=True)
+        partial(append, *stretch[:3], base, n_before, *out[:3])
+        for stretch, n_before in zip(stretches, numbers, strict=True)
     )
     out.counts[: LINES + 1] = counts.sum(axis=0)[: LINES + 1]
     return out
@@ -332,18 +333,18 @@ def joined(stretches: Sequence[CutOutput], first_faces: Sequence[int], inputs: C
 
 @kernel
 def append(faces, inside, lines, base, before, all_faces, all_inside, all_lines):
-    """Write the results of a stretch behind those of others.
+    """Write the results of a stretch after those of the stretches before it.
 
-    `before` is how many these have: faces, half-edges, edges, vertices, lines, breakpoints on those, faces
-    before the cut.
+    `before` is how many these have: faces, half-edges, edges, vertices, lines, breakpoints on those, and old
+    faces.
     """
-    first, half, edge, vertex, line, on_line, parent = before
+    face, half, edge, vertex, line, on_line, parent = before
     # (1) faces; edges inside them are numbered from base[0] on
     for i in range(len(faces.parent)):
-        all_faces.parent[first + i] = faces.parent[i] + parent
-        all_faces.start[first + i + 1] = faces.start[i + 1] + half
+        all_faces.parent[face + i] = faces.parent[i] + parent
+        all_faces.start[face + i + 1] = faces.start[i + 1] + half
         for w in range(faces.signs.shape[1]):
-            all_faces.signs[first + i, w] = faces.signs[i, w]
+            all_faces.signs[face + i, w] = faces.signs[i, w]
     for i in range(len(faces.loop)):
         h = faces.loop[i]
         all_faces.loop[half + i] = h + (2 * edge if edge_of(h) >= base[0] else 0)
@@ -366,13 +367,13 @@ def append(faces, inside, lines, base, before, all_faces, all_inside, all_lines)
         )
 
 
-def in_one_block(arrays: list[Any]) -> list[Any]:
-    """Arrays of the same shapes and types, with nothing in them, in one block of memory if that is large."""
+def allocated_together(arrays: list[Any]) -> list[Any]:
+    """Empty arrays of the same shapes and types, side by side in one allocation if that is large."""
     sizes = [-(-a.nbytes // _CACHE_LINE) * _CACHE_LINE for a in arrays]
     if sum(sizes) < HUGE_PAGES_FROM_BYTES:
         return arrays
-    block, first, views = np.empty(sum(sizes), np.uint8), 0, []
+    memory, first, views = np.empty(sum(sizes), np.uint8), 0, []
     for a, size in zip(arrays, sizes, strict=True):
-        views.append(block[first : first + a.nbytes].view(a.dtype).reshape(a.shape))
+        views.append(memory[first : first + a.nbytes].view(a.dtype).reshape(a.shape))
         first += size
     return views

@@ -13,6 +13,7 @@ import numpy as np
 
 from inscape.arrays import Bools, Floats, Ints, SignVectors
 from inscape.compiled import kernel
+from inscape.parallel import are_shared, in_stretches
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.complex.renumber import renumbered
 from inscape.partition.linear.planes.layer.buffers import (
@@ -23,21 +24,16 @@ from inscape.partition.linear.planes.layer.buffers import (
     CutOutput,
     Inside,
     Lines,
+    allocated_together,
     copy_output,
     cut_output,
     face_scratch,
-    in_one_block,
     joined,
     most_chords,
     sizes_of,
     written,
 )
-from inscape.partition.linear.planes.layer.edge_crossings import (
-    Crossings,
-    are_shared,
-    crossings,
-    in_stretches,
-)
+from inscape.partition.linear.planes.layer.edge_crossings import Crossings, crossings
 from inscape.partition.linear.planes.layer.faces import cut_each
 from inscape.partition.linear.planes.layer.sign_vectors import (
     Packed,
@@ -49,23 +45,23 @@ from inscape.partition.linear.planes.values.values import Values
 from inscape.partition.linear.rounding import RoundingBounds
 
 RENUMBER_FROM_FACES = 2**14
-"""From this many faces on, which do not stay in the nearest caches, what is near gets near numbers ..."""
+"""From this many faces on, more than the nearest caches hold, what lies near gets near numbers ..."""
 
 RENUMBER_FROM_GROWTH = 256
-"""... if there are this many times as many faces as before: those inside a small face are near anyway."""
+"""... if there are this many times as many faces as before: those inside a small face lie near anyway."""
 
 SHARED_FROM_FACES = 2**12
-"""From this many faces on, threads cut them at a time ..."""
+"""From this many faces on, several threads share the cutting of faces ..."""
 
 SHARED_FROM_ITEMS = 2**16
-"""... or from this many edges or points on cut and place them."""
+"""... and from this many edges or crossing points on that of edges."""
 
 NODES_AT_FIRST, INTERSECTIONS_AT_FIRST = 128, 512
-"""For how many of them on a face there is memory, until one has more ..."""
+"""How many a face may have in the memory that is made at first, until one has more ..."""
 
 CHORDS_OF_ONE_FACE = 256
-"""... but for all that there can be on a face that is alone, as before the first layer, with at most this
-many chords: else that layer would be begun again, twice."""
+"""... but a single face, as before the first layer, gets memory for all that it can have if its chords are
+at most this many: else that layer would be started again, twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +71,11 @@ class Cut:
     Attributes:
         planar: the new complex; old vertices come first, then crossing points, then vertices inside faces.
         n_old: the number of old vertices.
-        parent: the old face that each new one was cut from.
+        parent: the old face from which each new one was cut, (f,).
         signs: the sign vectors of the layer's units on each face, (f, words).
         above: those at the old vertices, (n_old, words).
         edges: the old edges as lines with breakpoints.
-        chords: the new chords that meet others.
+        chords: the chords that intersect others, as lines with breakpoints.
         is_tied: whether any face took the slower path for ties.
     """
 
@@ -141,12 +137,12 @@ def cut(
         )
     if not is_complete or len(faces.parent) > most:
         return None
-    grown = _grown(planar, crossed, inputs.xy, faces, inside, layer)
+    after = _complex_after(planar, crossed, inputs.xy, faces, inside, layer)
     n_old = len(planar.xy)
     edges = Lines(planar.ends, crossed.start, crossed.s, crossed.unit, crossed.change, n_old + crossed.point)
-    result = Cut(grown, n_old, faces.parent, faces.signs, above, edges, lines, is_tied)
-    if grown.n_faces >= max(RENUMBER_FROM_FACES, RENUMBER_FROM_GROWTH * planar.n_faces):
-        return _renumbered(result, len(inputs.xy), len(grown.ends) - len(inside.ends))
+    result = Cut(after, n_old, faces.parent, faces.signs, above, edges, lines, is_tied)
+    if after.n_faces >= max(RENUMBER_FROM_FACES, RENUMBER_FROM_GROWTH * planar.n_faces):
+        return _renumbered(result, len(inputs.xy), len(after.ends) - len(inside.ends))
     return result
 
 
@@ -189,22 +185,24 @@ def _cut_input(
     )
 
 
-def _grown(
+def _complex_after(
     planar: PlanarComplex, crossed: Crossings, xy: Floats, faces: CutFaces, inside: Inside, layer: int
 ) -> PlanarComplex:
     """The complex after the cut; `xy` are its vertices without those inside old faces."""
     n_edges, n = len(planar.ends), len(planar.ends) + len(crossed.first)
     m = n + len(inside.ends)
-    ends, born, shared = in_one_block([np.empty((m, 2), np.int32), np.empty(m, np.int32), np.empty(m, bool)])
+    ends, born, shared = allocated_together(
+        [np.empty((m, 2), np.int32), np.empty(m, np.int32), np.empty(m, bool)]
+    )
     n_old, point_start, edge = len(planar.xy), crossed.point_start, crossed.of_points(crossed.edge)
 
     def write(begin: int, stop: int) -> None:
-        """What edges become, and as many in proportion of those that are new."""
+        """What a stretch of the old edges becomes, and the same fraction of the new ones."""
         i, j = int(point_start[begin]), int(point_start[stop])
-        own, new = slice(begin, stop), slice(begin + i, stop + j)
-        old = planar.ends[own], planar.born[own], planar.shared[own]
+        old, new = slice(begin, stop), slice(begin + i, stop + j)
+        read = planar.ends[old], planar.born[old], planar.shared[old]
         points = point_start[begin : stop + 1], edge[i:j], begin, n_old + i
-        _cut_edges(*old, *points, ends[new], born[new], shared[new])
+        _cut_edges(*read, *points, ends[new], born[new], shared[new])
         i, j = begin * len(inside.ends) // n_edges, stop * len(inside.ends) // n_edges
         ends[n + i : n + j], born[n + i : n + j], shared[n + i : n + j] = inside.ends[i:j], layer, False
 
@@ -223,7 +221,7 @@ def _grown(
 
 
 def _renumbered(result: Cut, n_vertices: int, n_edges: int) -> Cut:
-    """The same with near numbers for what is near, except for the vertices and edges that are not inside."""
+    """The same with near numbers for what lies near, except for vertices and edges that are not inside."""
     planar, number, order = renumbered(result.planar, n_vertices, n_edges)
     lines = result.chords
     ends, vertex = number[lines.ends].astype(np.int32), np.where(lines.vertex < 0, -1, number[lines.vertex])
@@ -271,12 +269,12 @@ def _place_crossing_points(xy, ends, edge, s, begin, stop, out):
 def _cut_edges(
     ends, born, shared, point_start, edge, first_edge, first_vertex, new_ends, new_born, new_shared
 ):
-    """Write what edges become.
+    """Write what a stretch of edges becomes, of which `first_edge` is the first.
 
-    Crossing point k, which is vertex first_vertex + k, lies on edge[k], the first edge being `first_edge`;
-    those of an edge start at `point_start`, counted from another edge on.
+    Crossing point k lies on edge[k] and is vertex first_vertex + k. Those of each edge start at
+    `point_start`, which counts those of earlier stretches, too.
     """
-    # (1) the first of the edges that an edge becomes begins where that does, the last ends where it does
+    # (1) of the edges that an edge becomes the first begins where it did, and the last ends where it did
     for e in range(len(ends)):
         first, last = e + point_start[e] - point_start[0], e + point_start[e + 1] - point_start[0]
         new_ends[first, 0], new_ends[last, 1] = ends[e, 0], ends[e, 1]
@@ -305,8 +303,9 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFace
         return is_complete and len(out.faces.parent) <= most, out.faces, out.inside, out.lines
 
     def cut_stretch(begin: int, stop: int) -> tuple[int, bool, CutOutput]:
-        own = inputs._replace(start=inputs.start[begin : stop + 1], face_signs=inputs.face_signs[begin:stop])
-        return begin, *_cut_stretch(own, float(most), tied[begin:stop])
+        start, face_signs = inputs.start[begin : stop + 1], inputs.face_signs[begin:stop]
+        stretch = inputs._replace(start=start, face_signs=face_signs)
+        return begin, *_cut_stretch(stretch, float(most), tied[begin:stop])
 
     first_faces, are_done, cuts = zip(*in_stretches(len(tied), SHARED_FROM_FACES, cut_stretch), strict=True)
     out = joined(cuts, first_faces, inputs)
@@ -314,7 +313,7 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFace
 
 
 def _cut_stretch(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutOutput]:
-    """Cut the faces of a stretch; whether all were cut, and what is written."""
+    """Cut the faces of a stretch; returns whether all were cut, and what is written."""
     n_words, n = inputs.above.shape[1], len(tied)
     n_chords = most_chords(inputs)
     n_nodes, n_intersections, n_vertices = NODES_AT_FIRST, INTERSECTIONS_AT_FIRST, 0

@@ -1,47 +1,29 @@
-"""Where units change sign along the edges of a complex, and the points that this cuts the edges at."""
+"""Where units change sign along the edges of a complex, and the points at which this cuts the edges."""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
-from typing import Any, TypeVar
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
 from inscape.arrays import Floats, Int32s, Ints, SignVectors
 from inscape.compiled import choosing, compiled, inlined, kernel
 from inscape.errors import NonGenericError
-from inscape.parallel import is_parallel, spread
+from inscape.parallel import are_shared, in_stretches, spread
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.sign_vectors import count_bits, lowest_bit
 from inscape.partition.linear.planes.values.values import Values, value
 from inscape.partition.linear.rounding import RoundingBounds
 
 ONE_POINT_WITHIN = 1e-9
-"""Crossings this near on an edge, relative to its length, may be in one point."""
+"""Crossings this near to each other on an edge, relative to its length, may be one point."""
 
 SHARED_FROM_EDGES = 2**14
-"""From this many edges on, threads look for crossings at a time."""
-
-N_STRETCHES = 32
-"""How many stretches of a list threads take, one at a time; what comes out is the same as of one."""
-
-Result = TypeVar("Result")
-
-
-def are_shared(n: int, shared_from: int) -> bool:
-    """Whether threads take n items at a time."""
-    return n >= shared_from and is_parallel()
-
-
-def in_stretches(n: int, shared_from: int, work: Callable[[int, int], Result]) -> list[Result]:
-    """What comes of n items, from one to another, in stretches that threads take if there are enough."""
-    if not are_shared(n, shared_from):
-        return [work(0, n)]
-    bounds = np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()
-    return spread(partial(work, *own) for own in pairwise(bounds))
+"""From this many edges on, several threads share the search for crossings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +36,8 @@ class Crossings:
         start: where the crossings of each edge start, (e + 1,).
         edge: of each crossing, (m,).
         unit: which unit changes sign, (m,).
-        s: where, from the first end of the edge (0) to the second (1), (m,).
-        change: by how much the unit's value changes on that way, (m,).
+        s: how far along the edge, from its first end (0) to its second (1), (m,).
+        change: by how much the unit's value changes along the whole edge, (m,).
         point: the crossing point that each crossing belongs to, (m,).
         point_start: where the crossing points of each edge start, (e + 1,).
         first: the first crossing of each crossing point, (k,).
@@ -88,7 +70,7 @@ def crossings(
     zero: SignVectors,
     rounding: RoundingBounds,
 ) -> Crossings:
-    """All crossings on the edges; those that rounding cannot tell apart share a crossing point."""
+    """All crossings on the edges; those that rounding cannot separate share a crossing point."""
     start, edge, unit, s, change, is_close = _edge_crossings(values, kinks, above, zero, planar.ends)
     point = np.arange(len(s))
     point_start, first = start, point
@@ -113,12 +95,12 @@ class SharedEdges:
     """Where the edges between chunks are crossed, so that the second chunk cuts them as the first did."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, bytes], tuple[bytes, Floats]] = {}
+        self._first_cuts: dict[tuple[object, bytes], tuple[bytes, Floats]] = {}
 
     def at(self, layer: object, names: Ints | None = None) -> Callable[[PlanarComplex, Crossings], Crossings]:
         """A function that makes the crossings of one layer agree with those of earlier chunks.
 
-        `names` are what the units are called, if their numbers differ between chunks.
+        `names` identifies the units if their numbers differ between chunks.
         """
         return lambda planar, crossings: self._agreed(layer, planar, crossings, names)
 
@@ -130,18 +112,19 @@ class SharedEdges:
             return crossings
         ends = planar.xy[planar.ends[edges]]
         s = crossings.s.copy()
-        called = crossings.unit if names is None else names[crossings.unit]
-        own = np.stack([called, crossings.point - crossings.point_start[crossings.edge]], axis=1)
+        unit = crossings.unit if names is None else names[crossings.unit]
+        unit_and_point = np.stack([unit, crossings.point - crossings.point_start[crossings.edge]], axis=1)
         bounds = zip(crossings.start[edges].tolist(), crossings.start[edges + 1].tolist(), strict=True)
         for edge, (first, last) in zip(ends, bounds, strict=True):
-            units, key = own[first:last].tobytes(), (layer, edge.tobytes())
-            known_units, known_s = self._known.setdefault(key, (units, crossings.s[first:last].copy()))
-            if known_units != units:
+            units, key = unit_and_point[first:last].tobytes(), (layer, edge.tobytes())
+            cut = units, crossings.s[first:last].copy()
+            first_units, first_s = self._first_cuts.setdefault(key, cut)
+            if first_units != units:
                 raise NonGenericError(
                     "two chunks of the plane disagree on where an edge between them is cut",
                     remedy="give more memory, so that the plane is taken in one chunk",
                 )
-            s[first:last] = known_s
+            s[first:last] = first_s
         return replace(crossings, s=s)
 
 
@@ -153,12 +136,12 @@ def sort_along(s, first, last, a, b):
         gap = 3 * gap + 1
     while gap > 0:
         for k in range(first + gap, last):
-            own, own_a, own_b = s[k], a[k], b[k]
+            item, item_a, item_b = s[k], a[k], b[k]
             i = k
-            while i >= first + gap and s[i - gap] > own:
+            while i >= first + gap and s[i - gap] > item:
                 s[i], a[i], b[i] = s[i - gap], a[i - gap], b[i - gap]
                 i -= gap
-            s[i], a[i], b[i] = own, own_a, own_b
+            s[i], a[i], b[i] = item, item_a, item_b
         gap //= 3
 
 
@@ -249,18 +232,18 @@ def _edge_crossings(
         return *written, _fill(*read, crossed[:n], ONE_POINT_WITHIN, *written)
 
     def count(begin: int, stop: int) -> tuple[int, int, int, int]:
-        own = slice(begin, stop)
-        return begin, stop, *_count(above, zero, ends[own], begin, start[own], crossed[own])
+        edges = slice(begin, stop)
+        return begin, stop, *_count(above, zero, ends[edges], begin, start[edges], crossed[edges])
 
     def fill(begin: int, stop: int, n: int, first: int) -> Any:
         start[begin:stop] += first
         return _fill(*read, crossed[begin : begin + n], ONE_POINT_WITHIN, *written)
 
     counted = in_stretches(len(ends), SHARED_FROM_EDGES, count)
-    *firsts, m = accumulate((own[-1] for own in counted), initial=0)
+    *firsts, m = accumulate((counts[-1] for counts in counted), initial=0)
     start[-1] = m
     written = start, np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
-    is_close = spread(partial(fill, *own[:3], first) for own, first in zip(counted, firsts, strict=True))
+    is_close = spread(partial(fill, *counts[:3], k) for counts, k in zip(counted, firsts, strict=True))
     return *written, any(is_close)
 
 
