@@ -23,13 +23,13 @@ from inscape.compiled import inlined
 
 @inlined
 def sag(s, t, change):
-    """By how much a breakpoint at t, where the slope changes, bends a line down at s: change G(s, t)."""
+    """By how much a breakpoint at t, where the slope changes by c, lowers a line at s: c G(s, t)."""
     return change * s * (1.0 - t) if s < t else change * t * (1.0 - s)
 
 
 @inlined
 def start_line(first, last, s, entry, change, start, stop, columns, base, slope):
-    """Begin a line between two vectors, first and last: y = base + s slope up to its first breakpoint.
+    """Write base and slope of a line between two vectors: y = base + s slope up to its first breakpoint.
 
     The line's breakpoints are those from `start` to `stop` - 1 of s, entry and change.
     """

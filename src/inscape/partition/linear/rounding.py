@@ -1,12 +1,12 @@
-"""How exactly float64 knows the entries of a node: bounds for rounding errors at points, and cheap scales.
+"""Rounding bounds: how accurately float64 knows the entries of a node, and cheap scales of these.
 
 An entry y = sum of w_k h_k + b has two kinds of error. Its own sum is rounded by a few eps times the sum of
-the absolute terms. And the h_k were rounded before it: errors that point in all directions add up as the root
+the absolute terms. And the h_k were rounded before it: errors of random signs add up like the root of the sum
 of their squares, and end where a unit is surely on its flat side. Absolute sums of the second kind would grow
-with every layer as no error ever does.
+with every layer, as the errors themselves never do.
 
 Segments and planes share this. Cheap scales say where rounding could matter at all: how large the entries of
-a layer can be (`Scales`). Only there the entries are evaluated anew, with bounds for their errors:
+a layer can be (`Scales`). Only there the entries are evaluated again, with bounds for their errors:
 `SegmentRounding` does that at positions along segments, `PlaneRounding` at vertices of a plane.
 """
 
@@ -32,10 +32,10 @@ ROUNDING = 2.0**10
 """Rounding error of an entry, in units of eps times the scale that `evaluated` gives."""
 
 SLACK = 2.0**6
-"""How much smaller than they can be the entries of a layer may be, and still not be taken for rounding."""
+"""How many times smaller than they can be the entries of a layer may be without being taken for rounding."""
 
-SUSPICIOUS = SLACK * ROUNDING * float(np.finfo(np.float64).eps)
-"""A crossing whose values are this small, against what the layer's entries can be, may be rounding."""
+RECHECKED_BELOW = SLACK * ROUNDING * float(np.finfo(np.float64).eps)
+"""A crossing whose values are this small, relative to what the layer's entries can be, may be rounding."""
 
 MAY_BE_ZERO = 1e-9
 """Entries this small, relative to the numbers from which points were formed, may be zero up to rounding."""
@@ -44,9 +44,9 @@ _NUMBERS_AT_ONCE = 2**22
 """How many numbers the largest tensor of an evaluation may have."""
 
 _Triple = tuple[Tensor, Tensor, Tensor]
-"""Values, the sums of their own absolute terms, and the errors that they take over."""
+"""Values, the sums of their own absolute terms, and the errors that they inherit."""
 _Quadruple = tuple[Tensor, Tensor, Tensor, Tensor]
-"""Values, their slopes, and of the slopes the terms and the errors taken over."""
+"""Values, their slopes, and of the slopes the absolute terms and the inherited errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +58,12 @@ class Evaluated:
 
     @property
     def bounds(self) -> Tensor:
-        """How far each entry may be from the truth."""
+        """How far each entry may be from its true value."""
         return ROUNDING * torch.finfo(self.values.dtype).eps * self.sizes
 
 
 def evaluated(graph: Graph, x: Tensor, node: int, size: Tensor | None = None) -> Evaluated:
-    """A node's entries at some points, evaluated anew, with the scale of their rounding errors.
+    """A node's entries at some points, evaluated again, with the scale of their rounding errors.
 
     Args:
         graph: the network, in the precision of the points.
@@ -98,9 +98,9 @@ def slopes(graph: Graph, x: Tensor, dx: Tensor) -> Evaluated:
 
 
 class Scales:
-    """For each node how large its entries can be, given how large those that it reads are.
+    """For each node how large its entries can be, given how large those are that it reads.
 
-    |A| and |b| are the absolute coefficients of an affine node: entries of at most s become entries of at
+    With |A| and |b| the absolute coefficients of an affine node, entries of at most s become entries of at
     most (largest row sum of |A|) s + (largest |b|).
     """
 
@@ -120,8 +120,8 @@ class Scales:
     def bent(self, op: Bend, scale: float, largest: float) -> float:
         """The same after a piecewise-linear node whose inputs can be `scale` and are at most `largest`.
 
-        Where they are much smaller than they can be, they may be nothing but rounding, and so the scale must
-        not shrink with them.
+        Entries that are much smaller than they can be may be nothing but rounding, so that the scale must not
+        shrink with them.
         """
         return op.largest(max(largest, scale / SLACK))
 
@@ -156,7 +156,7 @@ def _summands(segments: Sequence[Segment], positions: "Positions", chosen: Ints)
 def evaluated_at(
     graph: Graph, segments: Sequence[Segment], positions: "Positions", chosen: Ints, node: int
 ) -> Evaluated:
-    """A node's entries at some positions, evaluated anew in float64, with bounds for their errors."""
+    """A node's entries at some positions, evaluated again in float64, with bounds for their errors."""
     first, second = (torch.from_numpy(p) for p in _summands(segments, positions, chosen))
     x, size = (p.reshape(-1, *graph.input_shape) for p in (first + second, first.abs() + second.abs()))
     with torch.no_grad():
@@ -166,9 +166,9 @@ def evaluated_at(
 def _of_pairs(
     evaluate: Callable[[Ints], Evaluated], chosen: Ints, entries: Ints, most: int
 ) -> tuple[Floats, Floats]:
-    """Entries (m, k) at positions or vertices (m,), evaluated anew, and bounds for their errors, (m, k).
+    """Entries (m, k) at positions or vertices (m,), evaluated again, and bounds for their errors, (m, k).
 
-    Each of these is evaluated once, and at most `most` at a time.
+    Each position or vertex is evaluated once, and at most `most` of them at once.
     """
     needed, where = np.unique(chosen, return_inverse=True)
     where = where.reshape(-1)
@@ -177,15 +177,15 @@ def _of_pairs(
     stops = np.searchsorted(where[order], np.arange(0, len(needed) + most, most))
     for k, start in enumerate(range(0, len(needed), most)):
         node = evaluate(needed[start : start + most])
-        own = order[stops[k] : stops[k + 1]]
-        pairs = where[own, None] - start, entries[own]
-        values[own], bounds[own] = (v.flatten(1).numpy()[pairs] for v in (node.values, node.bounds))
+        batch = order[stops[k] : stops[k + 1]]
+        pairs = where[batch, None] - start, entries[batch]
+        values[batch], bounds[batch] = (v.flatten(1).numpy()[pairs] for v in (node.values, node.bounds))
     return values, bounds
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentRounding:
-    """What can be said about the rounding of one node on positions along segments.
+    """Rounding of one node's entries at positions along segments.
 
     Attributes:
         graph: the network.
@@ -193,9 +193,8 @@ class SegmentRounding:
         node: the number of the node.
         positions: the positions.
         scale: how large the node's entries can be; it does not shrink where they are nothing but rounding.
-        most: positions that are evaluated at a time.
-        doubts: takes note of segments and t around which float32 cannot tell whether there are further
-            crossings.
+        most: how many positions are evaluated at once.
+        doubts: collects segments and t around which float32 cannot tell whether there are further crossings.
     """
 
     graph: Graph
@@ -207,7 +206,7 @@ class SegmentRounding:
     doubts: list[tuple[Ints, Floats]]
 
     def ends(self, interval: Ints, entry: Ints) -> tuple[Floats, Floats]:
-        """Entries at a position and at the next, evaluated anew, and bounds for their errors, (2, m) each."""
+        """Entries at a position and the next, evaluated again, and bounds for their errors, (2, m) each."""
         values, bounds = _of_pairs(
             lambda chosen: evaluated_at(self.graph, self.segments, self.positions, chosen, self.node),
             np.concatenate([interval, interval + 1]),
@@ -226,7 +225,7 @@ class SegmentRounding:
         )
 
     def exactly(self, chosen: Ints) -> Any:
-        """The node's values at some positions, evaluated anew in float64, (k, h)."""
+        """The node's values at some positions, evaluated again in float64, (k, h)."""
         chunks = [
             self.graph.evaluate(
                 points_at(self.segments, self.positions, chosen[k : k + self.most], self.graph.input_shape),
@@ -237,12 +236,12 @@ class SegmentRounding:
         return torch.cat([c.reshape(len(c), -1) for c in chunks]).numpy()
 
     def doubt(self, chosen: Ints) -> None:
-        """Take note of positions around which float32 cannot tell whether there are further crossings."""
+        """Note positions around which float32 cannot tell whether there are further crossings."""
         self.doubts.append((self.positions.segment[chosen], self.positions.t[chosen]))
 
 
 class RoundingBounds(Protocol):
-    """How exactly the values of a layer are known."""
+    """How accurately the values of a layer are known."""
 
     def may_be_zero(self, scale: float) -> bool:
         """Whether every entry, of this scale at most, may be zero up to rounding."""

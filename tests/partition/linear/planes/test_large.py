@@ -199,7 +199,7 @@ SHARED = [
     (cut, "SHARED_FROM_FACES", 1),
     (cut, "SHARED_FROM_ITEMS", 1),
     (edge_crossings, "SHARED_FROM_EDGES", 1),
-    (values, "NUMBERS_IN_STRETCH", 8),
+    (values, "BREAKPOINTS_IN_STRETCH", 8),
 ]
 
 

@@ -27,7 +27,7 @@ from inscape.parallel import Job, Tell
 from inscape.partition.decision.regions import DecisionPlane, DecisionRegions, DecisionSegment
 from inscape.partition.linear.envelope import walk_envelope
 from inscape.partition.linear.regions import KNOT_TOLERANCE
-from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, evaluated_at
+from inscape.partition.linear.rounding import RECHECKED_BELOW, SLACK, evaluated_at
 from inscape.partition.linear.segments.breakpoints import Positions
 from inscape.partition.linear.segments.linear_segments import graph_on
 from inscape.partition.linear.segments.walk import BYTES_IN_CHUNK, walk
@@ -51,11 +51,11 @@ TIE_ABOVE_FRACTION = 1e-9
 DOUBT_FROM_LENGTH = 1e-4
 """In float32, scores nearer than rounding over a longer fraction of the span are no mere crossing."""
 
-N_HEADS_CHECKED = 64
-"""Segments on which it is looked whether a tanh, sigmoid or the like at the end tells scores apart."""
+HEAD_CHECKED_ON_SEGMENTS = 64
+"""On at most this many segments a tanh, sigmoid or the like at the end is checked to keep scores distinct."""
 
 EQUAL_UP_TO_UNITS = 2.0**6
-"""Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""
+"""Scores nearer than this many units of rounding, relative to the leading score, are equal."""
 
 
 def exact_segments(
@@ -91,9 +91,12 @@ def exact_segments(
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
-    few = [segments[i] for i in np.unique(np.linspace(0, len(segments) - 1, N_HEADS_CHECKED).astype(int))]
+    evenly = np.unique(np.linspace(0, len(segments) - 1, HEAD_CHECKED_ON_SEGMENTS).astype(int))
+    sample = [segments[i] for i in evenly]
     check_head(
-        model, graph, lambda: np.concatenate([s.points(np.linspace(s.span[0], s.span[1], 33)) for s in few])
+        model,
+        graph,
+        lambda: np.concatenate([s.points(np.linspace(s.span[0], s.span[1], 33)) for s in sample]),
     )
     provenance, classes = provenance or Provenance.of(model, dtype=precision), model.classes
     with meter(progress, "segments") as show:
@@ -110,9 +113,9 @@ def exact_segments(
             provenance=provenance,
             reason=reason,
             model=model,
-            **own,
+            **fields,
         )
-        for segment, own in zip(segments, labels.results(), strict=True)
+        for segment, fields in zip(segments, labels.results(), strict=True)
     ]
     if unsure := labels.unsure():
         again = [segments[k] for k in unsure]
@@ -153,7 +156,7 @@ def as_lines(scores: Any) -> Any:
 
 
 def _error_of_leads(values: Any, bounds: Any) -> Floats:
-    """How far a difference of two scores that may be the largest can be from the truth, by position, (n,)."""
+    """How far a difference of two scores that may be the largest can be from its true value, (n,)."""
     contends = values + bounds >= (values - bounds).max(axis=1, keepdims=True)
     return np.asarray(2 * np.where(contends, bounds, 0.0).max(axis=1))
 
@@ -184,13 +187,13 @@ class Labels:
         self._n_pieces += np.bincount(positions.segment[1:][inside], minlength=len(self._n_pieces))
 
     def _repair(self, positions: Positions, values: Any, dtype: torch.dtype, scale: float) -> Floats:
-        """Evaluate anew, in place, the scores of positions where rounding may decide which is the largest.
+        """Evaluate again, in place, the scores of positions where rounding may decide which is the largest.
 
         Returns:
-            how far a difference of contending scores may be from the truth there, 0 elsewhere, (n,).
+            how far a difference of contending scores may be from its true value there, 0 elsewhere, (n,).
         """
         errors = np.zeros(len(values))
-        near = SUSPICIOUS * scale
+        near = RECHECKED_BELOW * scale
         if dtype == torch.float32:
             size = max(float(np.abs(values).max()), scale / SLACK)
             near = EQUAL_UP_TO_UNITS * float(np.finfo(np.float32).eps) * size
@@ -198,17 +201,17 @@ class Labels:
         most = max(1, BYTES_IN_CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
         for first in range(0, len(doubt), most):
             chosen = doubt[first : first + most]
-            anew = evaluated_at(self._graph, self._segments, positions, chosen, self._graph.output)
-            values[chosen] = as_lines(anew.values.flatten(1).numpy())
-            errors[chosen] = _error_of_leads(values[chosen], as_lines(anew.bounds.flatten(1).numpy()))
+            again = evaluated_at(self._graph, self._segments, positions, chosen, self._graph.output)
+            values[chosen] = as_lines(again.values.flatten(1).numpy())
+            errors[chosen] = _error_of_leads(values[chosen], as_lines(again.bounds.flatten(1).numpy()))
         if dtype == torch.float32:
             self._doubt(positions, doubt, leads(values) <= errors)
         return errors
 
     def _doubt(self, positions: Positions, doubt: Ints, is_tied: Bools) -> None:
-        """Take note of segments with positions that tie up to rounding, or a long interval in doubt.
+        """Note segments with positions that tie up to rounding, or a long interval in doubt.
 
-        In float32 the ends of such an interval are not known well enough for the bounds of float64.
+        In float32 the ends of such an interval are not accurate enough for the bounds of float64.
         """
         self._unsure[positions.segment[is_tied]] = True
         after = doubt[1:][np.diff(doubt) == 1]
@@ -221,7 +224,7 @@ class Labels:
         return [int(k) for k in np.flatnonzero(self._unsure)]
 
     def results(self) -> list[dict[str, Any]]:
-        """What is known of the regions of each segment; its first change is its start."""
+        """Fields of `DecisionSegment` for each segment; its first change is its start."""
         of, at, new = (np.concatenate([c[k] for c in self._changes]) for k in range(3))
         bounds = np.searchsorted(of, np.arange(len(self._lengths) + 1))
         return [
@@ -264,7 +267,7 @@ def _write_leads(scores, lead):
 
 @inlined
 def _fraction_in_doubt(first, last, lead, start, stop, error):
-    """The length between `start` and `stop` on which another line comes within `error` of the leading one."""
+    """The longest stretch from `start` to `stop` on which a line comes within `error` of the leading one."""
     longest = 0.0
     for j in range(len(first)):
         if j == lead:
@@ -303,7 +306,7 @@ def label_changes(
         segment: (n,).
         scores: (n, c).
         errors: for positions where rounding may decide the label, how far a difference of leading scores may
-            be from the truth, (n,); 0 for the others.
+            be from its true value, (n,); 0 for the others.
         floor: the least error, as a fraction of the leading scores: a score far below them, such as that of a
             class that is masked out, does not matter.
         lengths: the length of each segment's span.
@@ -351,7 +354,7 @@ def _find(t, segment, scores, errors, floor, lengths, cursor, at, owners, tied, 
         error = max(floor * max(abs(first[a]), abs(last[b])), errors[i], errors[i + 1])
         if a == b and a == label and lead_a > error and lead_b > error:
             continue
-        # (3) else the upper envelope tells who leads, and where others come within the error of it
+        # (3) else the upper envelope says which score leads, and where others come within the error of it
         fraction = (t[i + 1] - t[i]) / lengths[owner]
         n_changes = walk_envelope(first, last, error, changes, leading)
         for k in range(n_changes + 1):
@@ -381,7 +384,7 @@ def plane_jobs(model: Model, probes: Iterable[Probe], max_faces: float) -> Itera
     from inscape.partition.linear.planes.subdivision import confirmed_on
 
     for probe in probes:
-        confirmed_on(model, probe)
+        confirmed_on(model, probe)  # here, so that no two jobs do it at once
         yield partial(job, probe)
 
 

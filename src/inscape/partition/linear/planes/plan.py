@@ -1,9 +1,9 @@
-"""What a walk over a plane needs to know of a network, what is read when and how large it is; and its memory.
+"""The plan of a walk over a plane: which tensors are read when and how large they are; and their memory.
 
 New memory costs time when it is first written, since the system clears it: for a quarter of a gigabyte about
-a tenth of what a walk takes that needs so much. So the chunks of a plane take turns with it, and a network
-whose planes are walked one after the other, by each of some threads, keeps the memory of the last walks, if
-that is not too much, as long as it lives and no other network is walked.
+a tenth of the time of a walk that needs so much. So the chunks of a plane use the same memory in turn, and a
+network whose planes are walked one after the other, by each of several threads, keeps the memory of its last
+walks, if that is not too much, until the network is gone or another one is walked.
 """
 
 import math
@@ -22,13 +22,13 @@ from inscape.models.graph.piecewise import Bend
 from inscape.probes.plane import Plane
 
 _MEMORY_AHEAD = 4
-"""How many times the memory that a tensor needs is asked for: what is not written costs nothing."""
+"""How many times the memory that a tensor needs is requested: what is not written costs nothing."""
 
 KEPT_BYTES = 2**28
-"""How many bytes of a walk are kept at most ..."""
+"""How many bytes of one walk are kept at most ..."""
 
 N_KEPT = 4
-"""... and of how many walks, which threads took at a time."""
+"""... and of how many walks, since several threads may walk in parallel."""
 
 KEPT: WeakKeyDictionary[Graph, list[Tensor]] = WeakKeyDictionary()
 """Network -> the memory of its last walks; of one network at most."""
@@ -56,26 +56,26 @@ class Scratch:
                 KEPT[graph] = kept[1:]
 
     def vectors(self, n: int, h: int) -> Tensor:
-        """Memory for n vectors of h numbers, at the start of what may be larger."""
-        fitting = [tensor for tensor in self._free if tensor.numel() >= n * h]
-        if fitting:
-            tensor = min(fitting, key=Tensor.numel)
+        """Memory for n vectors of h numbers, at the start of a block that may be larger."""
+        large_enough = [tensor for tensor in self._free if tensor.numel() >= n * h]
+        if large_enough:
+            tensor = min(large_enough, key=Tensor.numel)
         else:
             tensor = empty((max(n * h, min(_MEMORY_AHEAD * n * h, self._memory // 8)),))
-        self._free = [other for other in fitting if other is not tensor]
-        self._taken = [*self._taken[-1:], tensor]  # how long earlier ones are in use is not known
+        self._free = [other for other in large_enough if other is not tensor]
+        self._taken = [*self._taken[-1:], tensor]  # earlier ones may still be in use
         return tensor[: n * h].view(n, h)
 
     def hold(self) -> None:
-        """What was taken so far stays in use."""
+        """Leave in use what was taken so far."""
         self._taken = []
 
     def release(self) -> None:
-        """What was taken since is not needed any more."""
+        """Free what was taken since, which nothing reads any more."""
         self._free, self._taken = (self._free + self._taken)[-2:], []
 
     def keep(self) -> None:
-        """The walk is done, and its tensors are not needed any more."""
+        """Keep the memory of a walk that is done for the next."""
         self.release()
         tensor = max(self._free, key=Tensor.numel, default=None)
         if tensor is not None and 8 * tensor.numel() <= KEPT_BYTES:
@@ -85,16 +85,16 @@ class Scratch:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A network, up to the node where a walk ends.
+    """What a walk reads of a network, up to the node where it ends.
 
     Attributes:
         graph: the network.
         plane: where coordinates lie in the input space.
         layers: the piecewise-linear nodes that are taken into account, in order.
         last: the last node that is evaluated.
-        has_output: whether its value is wanted, not only where its units change.
+        has_output: whether the value of that node is wanted, not only where its units change.
         memory: bytes that tensors may take.
-        scratch: where the large ones are.
+        scratch: the memory of the large ones.
     """
 
     graph: Graph
@@ -111,10 +111,10 @@ class Plan:
         return [max(1, math.prod(s)) for s in self.graph.shapes]
 
     def is_needed(self, node: int, after: int) -> bool:
-        """Whether a node's tensor is read after the node given."""
-        return self.goes_on(after) and self.graph.last_use[node] > after
+        """Whether a node's tensor is read by a node that comes later than `after`."""
+        return self.continues_after(after) and self.graph.last_use[node] > after
 
-    def goes_on(self, node: int) -> bool:
+    def continues_after(self, node: int) -> bool:
         """Whether tensors are needed after a node."""
         return self.last > node or self.has_output
 
@@ -124,24 +124,24 @@ class Plan:
         return None if fusion is None or fusion.geometry is not None or fusion.last > self.last else fusion
 
     def elementwise_after(self, node: int) -> Bend | None:
-        """The elementwise node right after a node, if that is what reads it."""
+        """The elementwise node right after a node, if there is one and it reads that node."""
         following = self.graph.nodes[node + 1] if node + 1 in self.layers else None
         if following is None or following.inputs != (node,):
             return None
         return following.bend if following.op.is_elementwise else None
 
     def ends_with_signs(self, node: int) -> bool:
-        """Whether all that is wanted of a node is its signs, for the elementwise node after it, the last."""
-        return self.elementwise_after(node) is not None and not self.goes_on(node + 1)
+        """Whether only the signs of a node are wanted, by an elementwise node after it that is the last."""
+        return self.elementwise_after(node) is not None and not self.continues_after(node + 1)
 
     def chunk_vertices(self, node: int) -> int:
         """How many vertices a chunk may have from a piecewise-linear node on, all its tensors being kept."""
-        each, largest = 0, self.sizes[node]
+        per_vertex, largest = 0, self.sizes[node]
         for k in range(node, self.last + 1):
             largest = max(largest, self.sizes[k])
             if k == self.last or not self.graph.nodes[k + 1].is_affine:
-                each, largest = each + 3 * largest, 0
-        return max(64, self.memory // (8 * max(1, each)))
+                per_vertex, largest = per_vertex + 3 * largest, 0
+        return max(64, self.memory // (8 * max(1, per_vertex)))
 
     def stage_bytes(self, node: int, kept: list[int]) -> int:
         """Bytes per vertex from a piecewise-linear node to the next: its tensors and those kept for later."""

@@ -1,9 +1,9 @@
-"""The whole subdivision of a convex polygon by a network: put together from chunks, tidied and checked.
+"""The whole subdivision of a convex polygon by a network: joined from chunks, cleared of seams and checked.
 
-A domain that holds the input 0, near which a network with small biases has kinks in many directions, is cut
-into triangles around that point first, a fan: there every line passes near one point, what happens around it
-is as small as the biases, and positions have to be known to relative accuracy. Edges of the triangles along
-which nothing changes are taken away in the end.
+A domain that contains the input 0, near which a network with small biases has kinks in many directions, is
+first cut into triangles around that point, a fan: there every line passes near one point, what happens around
+it is as small as the biases, and coordinates have to be known to relative accuracy. Where faces are crowded,
+the domain is cut into tiles. These edges are seams: in the end they go where nothing changes across them.
 """
 
 import itertools
@@ -49,13 +49,13 @@ from inscape.provenance import Provenance
 from inscape.status import BUDGET, COMPLETE
 
 AREA_TOLERANCE = 1e-10
-"""How much the areas of all faces may differ from that of the domain, relative to it."""
+"""How far the sum of the faces' areas may be from the area of the domain, relative to it."""
 
 MOST_TILINGS = 6
 """How often crowded faces are cut into smaller tiles before they are given up."""
 
 LINES_OF_A_TILE = 50
-"""Of a crowded face, about."""
+"""About how many of the lines that crowd a face one of its tiles is to have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ class Subdivision:
         planar: vertices, edges and faces.
         lineage: for each layer which of `patterns` belongs to each face.
         patterns: for each layer its packed patterns; None if they would have taken more than the memory:
-            then they are found anew, by evaluating the network at the faces' centroids.
-        hashes: for each layer a number for each of its patterns if those are not kept.
+            then they are computed again, by evaluating the network at the faces' centroids.
+        hashes: for each layer a hash of each of its patterns if those are not kept.
         layers: the graph's piecewise-linear nodes, in order.
         labels: the label of each face, if asked for.
         is_complete: whether all layers that were asked for were cut.
@@ -96,27 +96,28 @@ class Subdivision:
     def birth(self) -> Ints:
         """The number of the last layer that cut each face out, 0 for none, (f,)."""
         birth = np.zeros(self.planar.n_faces, np.int64)
-        for k, own in enumerate(self.pattern_numbers):
+        for k, pattern in enumerate(self.pattern_numbers):
             parent = np.zeros(self.planar.n_faces, np.int64) if k == 0 else self.pattern_numbers[k - 1]
-            pairs = np.unique(np.stack([parent, own], axis=1), axis=0)
+            pairs = np.unique(np.stack([parent, pattern], axis=1), axis=0)
             n_children = np.bincount(pairs[:, 0])
             birth[n_children[parent] > 1] = k + 1
         return birth
 
     def layer_hashes(self, layer: int) -> Any:
-        """A number for each pattern of a layer, uint64."""
+        """A hash of each pattern of a layer, uint64."""
         return self.hashes[layer] if self.patterns[layer] is None else hash_vectors(self.patterns[layer])
 
     def face_hashes(self) -> Any:
-        """A number for each face that depends on its pattern only, (f,), uint64.
+        """A hash of each face's activation pattern, (f,), uint64.
 
         The lowest bit is the parity of all signs, which differs between neighbours where one unit changes.
         """
         if not self.layers:
             return np.zeros(self.planar.n_faces, np.uint64)
-        every = np.stack([self.layer_hashes(k)[own] for k, own in enumerate(self.pattern_numbers)], axis=1)
-        odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
-        return (hash_vectors(every) & ~np.uint64(1)) | odd
+        by_layer = [self.layer_hashes(k)[pattern] for k, pattern in enumerate(self.pattern_numbers)]
+        hashes = np.stack(by_layer, axis=1)
+        odd = np.bitwise_xor.reduce(hashes, axis=1) & np.uint64(1)
+        return (hash_vectors(hashes) & ~np.uint64(1)) | odd
 
     def states(self, layer: int) -> ActivationPatterns:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
@@ -128,14 +129,14 @@ class Subdivision:
         if patterns is None:
             points = torch.from_numpy(self.plane.points(self.planar.centroids()))
             return states_at(self.graph, self.layers[layer], points)
-        own: ActivationPatterns = patterns[self.pattern_numbers[layer]]
+        of_faces: ActivationPatterns = patterns[self.pattern_numbers[layer]]
         if not op.is_elementwise:
-            return own
+            return of_faces
         h = int(np.prod(self.graph.shapes[self.layers[layer]]))
         n_bits = 64 * ((h + 63) // 64)
-        bits = np.unpackbits(np.ascontiguousarray(own).view(np.uint8), axis=1, bitorder="little")
+        bits = np.unpackbits(np.ascontiguousarray(of_faces).view(np.uint8), axis=1, bitorder="little")
         per_kink = [bits[:, k * n_bits : k * n_bits + h] for k in range(len(op.kinks))]
-        return sum(per_kink, start=np.zeros((len(own), h), np.uint8))
+        return sum(per_kink, start=np.zeros((len(of_faces), h), np.uint8))
 
 
 def plane_regions(
@@ -174,7 +175,11 @@ def subdivision_on(
     """The subdivision of a probe by a network, and the probe's domain; for settings see `subdivide`."""
     domain = domain_of(probe)
     subdivision = subdivide(
-        graph, domain.plane, domain.corners, done=lambda share: meter(round(1000 * share), 1000), **settings
+        graph,
+        domain.plane,
+        domain.corners,
+        done=lambda fraction: meter(round(1000 * fraction), 1000),
+        **settings,
     )
     return subdivision, domain
 
@@ -186,9 +191,8 @@ def confirmed_on(model: Model, probe: Probe) -> Graph:
 
 
 def _a_few_points(domain: Domain) -> Floats:
-    """Points inside, one near to each corner, (k, d)."""
-    few = (domain.corners + domain.corners.mean(axis=0)) / 2
-    return domain.plane.points(few)
+    """Points inside, one near each corner, (k, d)."""
+    return domain.plane.points((domain.corners + domain.corners.mean(axis=0)) / 2)
 
 
 def subdivide(
@@ -207,7 +211,7 @@ def subdivide(
 
     A sink may be called for the same vertices more than once.
     """
-    centre, given = centre_of(graph, plane, corners), plane
+    centre, original_plane = centre_of(graph, plane, corners), plane
     if centre is None:
         start = polygon_complex(corners)
         plane = replace(plane, extent=float(np.abs(corners).max()))
@@ -227,9 +231,10 @@ def subdivide(
     )
     whole = _assembled(graph, plane, walk)
     if centre is not None or n_tilings:
-        whole = _without_spokes(whole)
+        whole = _without_seams(whole)
     if centre is not None:
-        whole = replace(whole, planar=replace(whole.planar, xy=whole.planar.xy + centre), plane=given)
+        planar = replace(whole.planar, xy=whole.planar.xy + centre)
+        whole = replace(whole, planar=planar, plane=original_plane)
     is_simple = centre is None and not walk.is_tied and len(walk.chunks) == 1
     check(whole, corners, is_simple=is_simple and not n_tilings)
     return whole
@@ -238,9 +243,9 @@ def subdivide(
 def _walk_in_tiles(
     graph: Graph, plane: Plane, start: PlanarComplex, **settings: Any
 ) -> tuple[PlaneWalk, int]:
-    """The walk over a complex, which is cut into tiles where faces are crowded, and how often it was.
+    """The walk over a complex, which is cut into tiles where faces are crowded, and how often that was done.
 
-    The faces of such a walk are those of the tiles, until the edges of the tiles are taken away.
+    The faces of such a walk end at the edges of the tiles, until these seams are dissolved.
     """
     n_tilings = 0
     while True:
@@ -257,11 +262,14 @@ def _walk_in_tiles(
 
 
 def tiled(start: PlanarComplex, box: Floats, n: int, angle: float) -> PlanarComplex:
-    """A complex cut by n lines each way through a box (2, 2), askew, so that hardly any unit has one."""
-    ways = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
-    reach = np.abs(ways) @ (box[1] - box[0]) / 2
-    offsets = (ways @ box.mean(axis=0))[:, None] + reach[:, None] * np.linspace(-1, 1, n + 2)[1:-1]
-    heights = (start.xy @ ways.T)[:, :, None] - offsets
+    """A complex cut by a grid of n lines each way through a box (2, 2), turned by an angle in radians.
+
+    Hardly any unit has its kink along one of them.
+    """
+    normals = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+    reach = np.abs(normals) @ (box[1] - box[0]) / 2
+    offsets = (normals @ box.mean(axis=0))[:, None] + reach[:, None] * np.linspace(-1, 1, n + 2)[1:-1]
+    heights = (start.xy @ normals.T)[:, :, None] - offsets
     values = Values.stored(heights.reshape(len(start.xy), -1))
     after = cut(start, values, np.zeros(1), _Unrounded(), BORDER)
     assert after is not None
@@ -269,34 +277,37 @@ def tiled(start: PlanarComplex, box: Floats, n: int, angle: float) -> PlanarComp
 
 
 class _Unrounded:
-    """Rounding bounds of lines that may be anywhere near where they are said to be."""
+    """Rounding bounds of tiles, all zero: it does not matter where exactly their lines are."""
 
     def may_be_zero(self, scale: float) -> bool:
-        """None is zero but by its value."""
+        """Only a value of exactly 0 is zero."""
         return False
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
-        """None."""
+        """Zero for each pair."""
         return np.zeros(len(vertices))
 
 
 def _from_centre(sink: PlaneSink, centre: Floats | None) -> PlaneSink:
-    """A sink of the coordinates that were given, where a walk counts them from a centre."""
+    """A sink of the original coordinates, where a walk counts them from a centre."""
     return sink if centre is None else lambda xy, output: sink(xy + centre, output)
 
 
 def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     """The chunks of a walk as one; a walk that was stopped has the layers that all of them went through."""
     n_layers = min(len(c.lineage) for c in walk.chunks)
-    lineage = _of_all([c.lineage for c in walk.chunks], n_layers)
+    lineage = _joined_lineage([c.lineage for c in walk.chunks], n_layers)
     layers = list(zip(walk.patterns[:n_layers], walk.hashes[:n_layers], strict=True))
-    is_kept = [all(p is not None for p in blocks) for blocks, _ in layers]
+    is_kept = [all(p is not None for p in patterns) for patterns, _ in layers]
     patterns = tuple(
-        _one(blocks) if kept else None for kept, (blocks, _) in zip(is_kept, layers, strict=True)
+        _joined_arrays(patterns) if kept else None
+        for kept, (patterns, _) in zip(is_kept, layers, strict=True)
     )
     hashes = tuple(
-        None if kept else _one([h if p is None else hash_vectors(p) for p, h in zip(*both, strict=True)])
-        for kept, both in zip(is_kept, layers, strict=True)
+        None
+        if kept
+        else _joined_arrays([h if p is None else hash_vectors(p) for p, h in zip(*layer, strict=True)])
+        for kept, layer in zip(is_kept, layers, strict=True)
     )
     labels = [c.labels for c in walk.chunks if c.labels is not None]
     planar = joined([c.planar for c in walk.chunks])
@@ -308,7 +319,7 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
         patterns=patterns,
         hashes=hashes,
         layers=tuple(walk.layers[:n_layers]),
-        labels=_one(labels) if len(labels) == len(walk.chunks) else None,
+        labels=_joined_arrays(labels) if len(labels) == len(walk.chunks) else None,
         is_complete=walk.is_complete,
         has_tie=walk.has_tie,
     )
@@ -317,32 +328,32 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     return whole
 
 
-def _of_all(chunks: list[Lineage], n_layers: int) -> Lineage:
+def _joined_lineage(chunks: list[Lineage], n_layers: int) -> Lineage:
     """The lineage of the faces of all chunks, in the first layers."""
     if len(chunks) == 1:
         return chunks[0]
     return Lineage(tuple(np.concatenate([c.pattern_numbers[k] for c in chunks]) for k in range(n_layers)))
 
 
-def _one(blocks: list[Any]) -> Any:
-    """Blocks as one array."""
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+def _joined_arrays(arrays: list[Any]) -> Any:
+    """Arrays as one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _without_spokes(whole: Subdivision) -> Subdivision:
-    """Take the edges of the first triangles away where nothing changes across them; date the others."""
+def _without_seams(whole: Subdivision) -> Subdivision:
+    """Remove the edges of fan and tiles across which nothing changes; the others get the layer that does."""
     planar = whole.planar
     left, right = planar.sides().T
-    spokes = np.flatnonzero((planar.born == BORDER) & (left >= 0) & (right >= 0))
+    seams = np.flatnonzero((planar.born == BORDER) & (left >= 0) & (right >= 0))
     born = planar.born.copy()
     for k in reversed(range(len(whole.layers))):
         hashes, numbers = whole.layer_hashes(k), whole.pattern_numbers[k]
-        a, b = (hashes[numbers[side[spokes]]] for side in (left, right))
-        born[spokes[a != b]] = whole.layers[k]
+        a, b = (hashes[numbers[side[seams]]] for side in (left, right))
+        born[seams[a != b]] = whole.layers[k]
     if whole.labels is not None:
-        differ = whole.labels[left[spokes]] != whole.labels[right[spokes]]
-        fresh = spokes[differ & (born[spokes] == BORDER)]
-        born[fresh] = whole.graph.output + 1
+        differ = whole.labels[left[seams]] != whole.labels[right[seams]]
+        by_label = seams[differ & (born[seams] == BORDER)]
+        born[by_label] = whole.graph.output + 1
     gone = (born == BORDER) & (left >= 0) & (right >= 0)
     return _without(replace(whole, planar=replace(planar, born=born)), gone)
 
@@ -364,8 +375,8 @@ def check(whole: Subdivision, corners: Floats, is_simple: bool) -> None:
     """
     planar = whole.planar
     v, e, f = len(planar.xy), len(planar.ends), planar.n_faces
-    ways = (corners - corners[0]).tolist()
-    domain = sum(a * d - b * c for (a, b), (c, d) in itertools.pairwise(ways)) / 2
+    spokes = (corners - corners[0]).tolist()
+    domain = sum(a * d - b * c for (a, b), (c, d) in itertools.pairwise(spokes)) / 2
     covered = planar.total_area()
     fits = v - e + f == 1 and abs(covered - domain) <= AREA_TOLERANCE * domain
     if fits and not is_simple:
@@ -380,11 +391,11 @@ def check(whole: Subdivision, corners: Floats, is_simple: bool) -> None:
 
 def _n_distinct(whole: Subdivision) -> int:
     """How many different pairs of pattern and label the faces have."""
-    names = whole.face_hashes()
+    hashes = whole.face_hashes()
     if whole.labels is not None:
-        names = hash_vectors(np.stack([names, whole.labels.astype(np.uint64)], axis=1))
-    names = np.sort(names)
-    return len(names) - int((names[1:] == names[:-1]).sum())
+        hashes = hash_vectors(np.stack([hashes, whole.labels.astype(np.uint64)], axis=1))
+    hashes = np.sort(hashes)
+    return len(hashes) - int((hashes[1:] == hashes[:-1]).sum())
 
 
 _NUMBERS_AT_ONCE = 2**21
@@ -399,8 +410,8 @@ def states_at(graph: Graph, node: int, x: Tensor) -> ActivationPatterns:
     (j,) = graph.nodes[node].inputs
     op = graph.bends[node]
     states = []
-    for own in _blocks(graph, len(x)):
-        z = graph.evaluate(x[own].reshape(-1, *graph.input_shape), until=j)
+    for batch in _batches(graph, len(x)):
+        z = graph.evaluate(x[batch].reshape(-1, *graph.input_shape), until=j)
         states.append(op.states(z))
     return np.concatenate(states)
 
@@ -410,13 +421,13 @@ def affine_maps(graph: Graph, plane: Plane, points: Floats) -> tuple[Floats, Flo
     n_out = int(np.prod(graph.shapes[graph.output]))
     slopes, offsets = np.empty((len(points), n_out, 2)), np.empty((len(points), n_out))
     axes = [torch.tensor(a).reshape(1, *graph.input_shape) for a in plane.axes]
-    for own in _blocks(graph, len(points)):
-        x = torch.from_numpy(plane.points(points[own])).reshape(-1, *graph.input_shape)
+    for batch in _batches(graph, len(points)):
+        x = torch.from_numpy(plane.points(points[batch])).reshape(-1, *graph.input_shape)
         for d in (0, 1):
             value, slope = graph.derivative(x, axes[d].expand_as(x))
-            slopes[own, :, d] = slope.reshape(len(x), -1).numpy()
-        offsets[own] = value.reshape(len(x), -1).numpy()
-        offsets[own] -= np.einsum("ncd,nd->nc", slopes[own], points[own])
+            slopes[batch, :, d] = slope.reshape(len(x), -1).numpy()
+        offsets[batch] = value.reshape(len(x), -1).numpy()
+        offsets[batch] -= np.einsum("ncd,nd->nc", slopes[batch], points[batch])
     return slopes, offsets
 
 
@@ -435,14 +446,14 @@ def n_merged(slopes: Floats, adjacency: Ints) -> int:
     return int(connected_components(links, directed=False)[0])
 
 
-def _blocks(graph: Graph, n: int) -> Iterator[slice]:
-    """Ranges of n points of which the tensors are not too large."""
+def _batches(graph: Graph, n: int) -> Iterator[slice]:
+    """Ranges of n points that are evaluated at once, so that tensors are not too large."""
     most = max(1, _NUMBERS_AT_ONCE // max(int(np.prod(s)) for s in graph.shapes))
     return (slice(first, first + most) for first in range(0, n, most))
 
 
 _NEARLY_ZERO = 1e-6
-"""A unit nearly vanishes if it is this small, relative to its size at the corners."""
+"""A unit nearly vanishes at the input 0 if it is this small there, relative to its size at the corners."""
 
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
@@ -450,7 +461,7 @@ _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     """The coordinates of the input 0, if it lies in the domain and the first layer nearly vanishes there."""
     centre = _zero_of(plane, corners)
-    if centre is None or not _holds(corners, centre):
+    if centre is None or not _contains(corners, centre):
         return None
     first, least = _at_zero(graph)
     points = plane.origin + corners @ plane.axes
@@ -494,38 +505,38 @@ def _zero_of(plane: Plane, corners: Floats) -> Floats | None:
     return centre if np.abs(plane.origin + centre @ plane.axes).max() <= _ROUNDING * scale else None
 
 
-def _holds(corners: Floats, point: Floats) -> bool:
+def _contains(corners: Floats, point: Floats) -> bool:
     """Whether a point lies in a convex polygon."""
     x, y = point.tolist()
-    ways = [(a - x, b - y) for a, b in corners.tolist()]
-    return all(a * d - b * c >= 0 for (a, b), (c, d) in zip(ways, ways[1:] + ways[:1], strict=True))
+    spokes = [(a - x, b - y) for a, b in corners.tolist()]
+    return all(a * d - b * c >= 0 for (a, b), (c, d) in zip(spokes, spokes[1:] + spokes[:1], strict=True))
 
 
 def fan(corners: Floats) -> PlanarComplex:
     """A convex polygon (k, 2) around or beside (0, 0), cut into triangles there."""
-    middles = (corners + _following(corners)) / 2
+    middles = (corners + _next_corners(corners)) / 2
     ring = np.stack([corners, middles], axis=1).reshape(-1, 2)
     n = len(ring)
-    after = _following(ring)
+    after = _next_corners(ring)
     area = ring[:, 0] * after[:, 1] - ring[:, 1] * after[:, 0]
-    kept = np.flatnonzero(area > _ROUNDING * area.sum())
+    is_flat = area <= _ROUNDING * area.sum()
     k = np.arange(n)
     spokes = np.stack([np.zeros(n, np.int64), k + 1], axis=1)  # edge i: centre to ring point i
     rim = np.stack([k + 1, (k + 1) % n + 1], axis=1)  # edge n + i: ring point i to the next
-    around = half_edge(k, 0), half_edge(n + k, 0), half_edge((k + 1) % n, 1)
+    triangles = np.stack([half_edge(k, 0), half_edge(n + k, 0), half_edge((k + 1) % n, 1)], axis=1)
     at_corner = bool((np.abs(corners).max(axis=1) == 0).any())
     fixed = np.concatenate([[at_corner], np.arange(n) % 2 == 0])
     xy, ends = np.concatenate([np.zeros((1, 2)), ring]), np.concatenate([spokes, rim])
-    return _used(xy, ends, np.stack(around, axis=1)[kept], fixed)
+    return _complex_of_triangles(xy, ends, triangles[~is_flat], fixed)
 
 
-def _following(corners: Floats) -> Floats:
+def _next_corners(corners: Floats) -> Floats:
     """The corner after each corner of a polygon, (k, 2)."""
     return np.concatenate([corners[1:], corners[:1]])
 
 
-def _used(xy: Floats, ends: Ints, loops: Any, fixed: Bools) -> PlanarComplex:
-    """The triangles `loops` with the edges and vertices that they have."""
+def _complex_of_triangles(xy: Floats, ends: Ints, loops: Any, fixed: Bools) -> PlanarComplex:
+    """Triangles, three half-edges each, (t, 3), with those of the edges and vertices that they have."""
     edges, new_edge = np.unique(edge_of(loops), return_inverse=True)
     vertices, new_vertex = np.unique(ends[edges], return_inverse=True)
     loop = half_edge(new_edge.reshape(-1), direction_of(loops.reshape(-1)))

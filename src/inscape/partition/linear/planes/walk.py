@@ -40,36 +40,38 @@ from inscape.probes.plane import Plane
 class Lineage:
     """For each layer so far, which of the layer's patterns belongs to each face.
 
-    That is worked out when it is first read: who only counts faces does not need it.
+    This is worked out when it is first read: counting faces does not need it.
     """
 
-    def __init__(self, known: tuple[Ints, ...] = (), steps: tuple[tuple[Ints, int | None], ...] = ()) -> None:
-        """`known` numbers for the first layers, then steps: the faces that were taken or cut, see `cut`."""
-        self._known, self._steps = known, steps
+    def __init__(
+        self, earliest: tuple[Ints, ...] = (), steps: tuple[tuple[Ints, int | None], ...] = ()
+    ) -> None:
+        """Pattern numbers in the first layers, then the steps since: see `cut` and `of`."""
+        self._earliest, self._steps = earliest, steps
 
     def cut(self, parent: Ints, first: int) -> "Lineage":
         """After one more layer, whose patterns are numbered from `first` on, one for each face."""
-        return Lineage(self._known, (*self._steps, (parent, first)))
+        return Lineage(self._earliest, (*self._steps, (parent, first)))
 
     def of(self, faces: Ints) -> "Lineage":
         """The lineage of some of the faces."""
-        return Lineage(self._known, (*self._steps, (faces, None)))
+        return Lineage(self._earliest, (*self._steps, (faces, None)))
 
     def __len__(self) -> int:
-        return len(self._known) + sum(first is not None for _, first in self._steps)
+        return len(self._earliest) + sum(first is not None for _, first in self._steps)
 
     @cached_property
     def pattern_numbers(self) -> tuple[Ints, ...]:
         """For each layer the number of the pattern of each face, (f,)."""
         numbers: list[Ints] = []
-        now: Ints | None = None  # the faces of the last step, as numbered after the step at hand
-        for before, first in reversed(self._steps):
-            now = np.arange(len(before)) if now is None else now
+        ancestor: Ints | None = None  # of each face, among the faces after the step at hand
+        for parent, first in reversed(self._steps):
+            ancestor = np.arange(len(parent)) if ancestor is None else ancestor
             if first is not None:
-                numbers.append(first + now)
-            now = before[now]
-        known = self._known if now is None else tuple(k[now] for k in self._known)
-        return (*known, *reversed(numbers))
+                numbers.append(first + ancestor)
+            ancestor = parent[ancestor]
+        earliest = self._earliest if ancestor is None else tuple(k[ancestor] for k in self._earliest)
+        return (*earliest, *reversed(numbers))
 
 
 @dataclass(eq=False)
@@ -83,7 +85,7 @@ class Chunk:
 
 @dataclass(eq=False)
 class PlaneWalk:
-    """What a walk over a plane found.
+    """The result of a walk over a plane.
 
     Attributes:
         chunks: the complex, in chunks that fit together.
@@ -128,7 +130,7 @@ def walk_plane(
         max_faces: stop before a layer that would make more faces.
         with_labels: whether to cut the faces where the largest score changes, in the end.
         sink: takes the coordinates of all vertices, and the output there, before that.
-        done: told which fraction of the work is finished, from 0 to 1.
+        done: is told which fraction of the work is finished, from 0 to 1.
     """
     walker = _PlaneWalker(
         graph.cast(torch.float64), plane, memory, n_layers, max_faces, with_labels, sink, done
@@ -156,10 +158,10 @@ class Signed(NamedTuple):
 
 
 class PlaneChunk(NamedTuple):
-    """Where a walk is: what is known before a node is evaluated."""
+    """A chunk on its way through the network."""
 
     node: int
-    """The node to go on with."""
+    """The node to evaluate next."""
     live: dict[int, Tensor]
     """The tensors at the vertices that it and later nodes read."""
     planar: PlanarComplex
@@ -205,13 +207,13 @@ class _PlaneWalker:
         self.advance(PlaneChunk(1, {0: x}, planar, Lineage(), None), (0.0, 1.0))
         self.plan.scratch.keep()
 
-    def advance(self, state: PlaneChunk, share: tuple[float, float]) -> None:
-        """Evaluate from a node on; `share` is where in the whole work this chunk begins and ends.
+    def advance(self, state: PlaneChunk, work: tuple[float, float]) -> None:
+        """Take a chunk to the end; `work` is the fraction of all work that is done before it and after it.
 
-        After a layer the fraction of the work that is done is about the square of that of the units: faces
-        are as many as crossings of lines.
+        After a layer the fraction of a chunk's work that is done is about the square of that of the units:
+        there are about as many faces as crossings of lines.
         """
-        graph, (low, high) = self.graph, share
+        graph, (begin, end) = self.graph, work
         before = max((self.done_at[i] for i in self.layers if i < state.node), default=0.0)
         while state.node <= self.plan.last:
             node = graph.go_on(state.live, state.node, evaluate_node, last=self.plan.last, before=self.layers)
@@ -225,15 +227,16 @@ class _PlaneWalker:
                     raise _BudgetReachedError
                 break
             state.live.clear()
-            low = share[0] + (high - share[0]) * (self.done_at[node] - before) / max(1 - before, 1e-9)
+            at = begin + (end - begin) * (self.done_at[node] - before) / max(1 - before, 1e-9)
             if len(stage) > 1:
-                self._take_chunks(stage, (low, high))
+                self._take_chunks(stage, (at, end))
                 return
-            self.done(low)
+            self.done(at)
             state = next(iter(stage))
-        self._finish(state, share)
+        self._finish(state, end)
 
-    def _finish(self, state: PlaneChunk, share: tuple[float, float]) -> None:
+    def _finish(self, state: PlaneChunk, end: float) -> None:
+        """Keep a chunk that went through all layers; `end` is the fraction of all work that is done then."""
         planar, lineage, labels = state.planar, state.lineage, None
         if self.sink is not None and self.result.is_complete:
             self.sink(planar.xy, state.live[self.graph.output].reshape(len(planar.xy), -1))
@@ -249,17 +252,17 @@ class _PlaneWalker:
             self.result.is_tied |= is_tied
         self.n_finished += planar.n_faces
         self.result.chunks.append(Chunk(planar, lineage, labels))
-        self.done(share[1])
+        self.done(end)
 
-    def _take_chunks(self, stage: "Stage", share: tuple[float, float]) -> None:
+    def _take_chunks(self, stage: "Stage", work: tuple[float, float]) -> None:
         """Take the chunks of a stage to the end; if the budget breaks, the outermost stage is the result."""
-        low, high = share
+        begin, end = work
         self.depth += 1
         self.plan.scratch.hold()
         try:
             for k, state in enumerate(stage):
-                begin, end = (low + (high - low) * (k + i) / len(stage) for i in (0, 1))
-                self.advance(state, (begin, end))
+                first, last = (begin + (end - begin) * (k + i) / len(stage) for i in (0, 1))
+                self.advance(state, (first, last))
                 self.plan.scratch.release()
         except _BudgetReachedError:
             if self.depth > 1:
@@ -300,7 +303,7 @@ class _PlaneWalker:
         return AfterElementwise(self.plan, node, op, after, lineage, dict(live))
 
     def _record(self, layer: int, patterns: Any) -> int:
-        """Keep the patterns of a layer, and say where they start."""
+        """Keep the patterns of a layer; returns the number of the first."""
         first = self.offsets[layer]
         self.offsets[layer] += len(patterns)
         self.pattern_bytes += patterns.nbytes
@@ -310,8 +313,8 @@ class _PlaneWalker:
         return first
 
 
-Going = tuple[int, dict[int, Tensor], Signed | None]
-"""The node to go on with, the live tensors, and its input if its signs are known: see `PlaneChunk`."""
+Continuation = tuple[int, dict[int, Tensor], Signed | None]
+"""The node to evaluate next, the live tensors, and its input if its signs are known: see `PlaneChunk`."""
 
 
 class Stage(ABC):
@@ -323,7 +326,7 @@ class Stage(ABC):
     @cached_property
     def ranges(self) -> list[tuple[int, int]]:
         """The faces of each chunk: all in one if their tensors fit into memory."""
-        if not self.plan.goes_on(self.node) or self.n_bytes() <= self.plan.memory:
+        if not self.plan.continues_after(self.node) or self.n_bytes() <= self.plan.memory:
             return [(0, self.planar.n_faces)]
         return chunk_ranges(self.planar, self.plan.chunk_vertices(self.node))
 
@@ -336,22 +339,23 @@ class Stage(ABC):
             if len(self) > 1:
                 planar, vertices = chunk(self.planar, first, last)
                 lineage = self.lineage.of(np.arange(first, last))
-            if not self.plan.goes_on(self.node):
+            if not self.plan.continues_after(self.node):
                 yield PlaneChunk(self.node + 1, {}, planar, lineage, None)
                 continue
-            node, live, signed = self.going(np.arange(len(planar.xy)) if vertices is None else vertices)
+            vertices = np.arange(len(planar.xy)) if vertices is None else vertices
+            node, live, signed = self.continuation(vertices)
             yield PlaneChunk(node, live, planar, lineage, signed)
 
-    def going(self, wanted: Ints) -> Going:
-        """How the walk goes on at some vertices."""
-        return self.node + 1, self.tensors(wanted), None
+    def continuation(self, vertices: Ints) -> Continuation:
+        """How the walk continues at some vertices."""
+        return self.node + 1, self.tensors(vertices), None
 
     @abstractmethod
     def n_bytes(self) -> int:
         """Memory that all faces take in one chunk."""
 
     @abstractmethod
-    def tensors(self, wanted: Ints) -> dict[int, Tensor]:
+    def tensors(self, vertices: Ints) -> dict[int, Tensor]:
         """The live tensors at some vertices."""
 
 
@@ -368,9 +372,9 @@ class AfterMaxPool(Stage):
         """Memory that all faces take in one chunk."""
         return self.plan.stage_bytes(self.node, list(self.live)) * len(self.planar.xy)
 
-    def tensors(self, wanted: Ints) -> dict[int, Tensor]:
+    def tensors(self, vertices: Ints) -> dict[int, Tensor]:
         """The live tensors at some vertices."""
-        return {k: v if len(wanted) == len(v) else v[wanted] for k, v in self.live.items()}
+        return {k: z if len(vertices) == len(z) else z[vertices] for k, z in self.live.items()}
 
 
 class AfterElementwise(Stage):
@@ -393,24 +397,24 @@ class AfterElementwise(Stage):
         new = self.matrix.columns.shape[1] + sum(sizes[k] for k in self.kept)
         return 8 * int(n * new + self.cut.n_old * sizes[self.input])
 
-    def going(self, wanted: Ints) -> Going:
-        """How the walk goes on; a matrix product right after the node is expanded."""
+    def continuation(self, vertices: Ints) -> Continuation:
+        """How the walk continues; a matrix product right after the node is expanded."""
         matrix = self.matrix
         if matrix is None:
-            return super().going(wanted)
-        names = [k for k in (*self.kept, self.node) if self.plan.is_needed(k, matrix.last)]
-        every = self.tensors(wanted) if names else {}
-        live = {k: every[k] for k in names}
-        vectors, values, packed = self._mapped(matrix, wanted)
+            return super().continuation(vertices)
+        needed = [k for k in (*self.kept, self.node) if self.plan.is_needed(k, matrix.last)]
+        tensors = self.tensors(vertices) if needed else {}
+        live = {k: tensors[k] for k in needed}
+        vectors, values, packed = self._map_values(matrix, vertices)
         if values.is_stored:
             live[matrix.last] = vectors.reshape(-1, *self.plan.graph.shapes[matrix.last])
         return matrix.last + 1, live, None if packed is None else Signed(values, packed)
 
-    def tensors(self, wanted: Ints) -> dict[int, Tensor]:
+    def tensors(self, vertices: Ints) -> dict[int, Tensor]:
         """Live tensors carried over, and the node's own."""
-        live = {k: self._interpolation.carry(self.live[k], wanted) for k in self.kept}
+        live = {k: self._interpolation.carry(self.live[k], vertices) for k in self.kept}
         kinks = np.array(self.op.kinks)
-        live[self.node] = self.op(self._interpolation.carry_input(self.live[self.input], wanted, kinks))
+        live[self.node] = self.op(self._interpolation.carry_input(self.live[self.input], vertices, kinks))
         return live
 
     @cached_property
@@ -418,25 +422,24 @@ class AfterElementwise(Stage):
         return Interpolation.of(self.cut.n_old, len(self.planar.xy), self.cut.edges, self.cut.chords)
 
     def _is_free(self) -> bool:
-        """Whether the input's tensor is its own, and nobody else needs it."""
+        """Whether the input's tensor is its own, and no other node reads it later."""
         graph = self.plan.graph
         return graph.nodes[self.input].op.owns_result and graph.last_use[self.input] == self.node
 
-    def _mapped(self, matrix: Fusion, wanted: Ints) -> tuple[Tensor, Values, Packed | None]:
+    def _map_values(self, matrix: Fusion, vertices: Ints) -> tuple[Tensor, Values, Packed | None]:
         """The linear map that reads the node, see `LinearMap.evaluate`."""
         n, h, after = len(self.planar.xy), self.plan.sizes[self.input], self.cut
         edges, chords = (_with_slope_jumps(line, self.op, h) for line in (after.edges, after.chords))
         is_whole = len(self) == 1
         z = self.live.pop(self.input) if is_whole else self.live[self.input]
-        of = self.plan, matrix, self.op, z, is_whole and self._is_free(), after.above
+        read = self.plan, matrix, self.op, z, is_whole and self._is_free(), after.above
         if is_whole:
-            return LinearMap(*of, None, n, edges, chords, self.planar.xy).evaluate()
-        some = restricted(after.n_old, n, edges, chords, wanted)
-        vectors, values, packed = LinearMap(
-            *of, some.old, some.n, some.edges, some.chords, self.planar.xy
-        ).evaluate()
-        values, k = values.moved_to(some.wanted), len(some.wanted)
-        return vectors[:k], values, None if packed is None else packed.of(some.wanted)
+            return LinearMap(*read, None, n, edges, chords, self.planar.xy).evaluate()
+        old, n_needed, edges, chords, numbers = restricted(after.n_old, n, edges, chords, vertices)
+        linear_map = LinearMap(*read, old, n_needed, edges, chords, self.planar.xy)
+        vectors, values, packed = linear_map.evaluate()
+        values = values.moved_to(numbers)
+        return vectors[: len(numbers)], values, None if packed is None else packed.of(numbers)
 
 
 def _with_slope_jumps(lines: Lines, op: Bend, h: int) -> Lines:

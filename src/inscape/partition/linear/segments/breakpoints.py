@@ -2,7 +2,7 @@
 
 A batch holds positions, points of the segments in order: `segment[r]` says to which segment position r
 belongs, and two neighbouring positions of one segment bound an interval on which every tensor is linear. The
-compiled loops, at the end, find breakpoints, order them, and fill in the positions between.
+compiled loops, at the end, find breakpoints, sort them, and interpolate tensors there.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -20,13 +20,13 @@ from inscape.compiled import compiled, kernel, summing
 from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, WindowTable
 from inscape.partition.linear.envelope import interpolated_windows, positions_touching_tie, window_breakpoints
-from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, SegmentRounding
+from inscape.partition.linear.rounding import RECHECKED_BELOW, SLACK, SegmentRounding
 
 FLOAT64_DECIDES_WITHIN = 1e-9
-"""In float32, a breakpoint this near to a position may be one with it or beside it: float64 decides."""
+"""In float32, a breakpoint this near a position may be at it or beside it: float64 decides."""
 
 NEAR_IN_UNITS = 4.0
-"""In float32, what is nearer than this many units of rounding, against the largest entry of the layer, is
+"""In float32, what is nearer than this many units of rounding, relative to the largest entry of the layer, is
 decided in float64. Measured errors have a root mean square of 0.2 to 1.4 such units."""
 
 
@@ -49,8 +49,8 @@ class Breakpoints:
         interval: the position after which it bends, (m,).
         s: how far on the way to the next position, (m,).
         entry: which entry bends, (m,); for windows, nothing.
-        kink: at which of the operation's kinks, (m,); for windows, nothing.
-        n_flat: for each interval the number of entries that lie on a threshold all along it, (positions,).
+        kink: at which of the operation's kinks, by its number, (m,); for windows, nothing.
+        n_flat: for each interval the number of entries that lie on a kink all along it, (positions,).
         start: where the breakpoints of each interval start, (positions + 1,); known once they are sorted.
     """
 
@@ -86,18 +86,25 @@ class Breakpoints:
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Positions after a node has bent: each at `fraction` of the interval after the old one `parent`."""
+    """The positions after a piecewise-linear node: those before it, and its breakpoints.
+
+    Attributes:
+        parent: the old position after which each one comes, or which it is, (n,).
+        fraction: where it lies on the interval from there to the next old position, (n,); 0 for an old one.
+        positions: the positions, (n,).
+        breakpoints: all that lie between the old positions.
+    """
 
     parent: Ints
     fraction: Floats
     positions: Positions
-    bends: Breakpoints
+    breakpoints: Breakpoints
 
     def between(self, start: int, stop: int) -> "Refinement":
         """The positions start, ..., stop - 1."""
-        own = slice(start, stop)
-        positions = Positions(self.positions.t[own], self.positions.segment[own])
-        return Refinement(self.parent[own], self.fraction[own], positions, self.bends)
+        chosen = slice(start, stop)
+        positions = Positions(self.positions.t[chosen], self.positions.segment[chosen])
+        return Refinement(self.parent[chosen], self.fraction[chosen], positions, self.breakpoints)
 
 
 def refine(
@@ -109,27 +116,29 @@ def refine(
         op: the piecewise-linear node.
         z: its input on the positions.
         positions: the positions.
-        tolerance: how near in t two breakpoints are one, per segment.
-        rounding: answers what z does not tell in its own precision.
+        tolerance: breakpoints nearer in t than this are one, per segment.
+        rounding: tells what z does not in its own precision.
     """
     values = flat(z)
     shape = tuple(z.shape[1:])
-    bends = breakpoints(op, values, shape, positions.segment, rounding)
+    breakpoints = breakpoints_of(op, values, shape, positions.segment, rounding)
     if values.dtype == np.float32:
-        bends = repaired(op, values, shape, positions, bends, rounding)
-    bends = bends.in_order(len(positions))
-    parent, fraction, t, segment = refined(bends.start, bends.s, positions.t, positions.segment, tolerance)
-    return Refinement(parent, fraction, Positions(t, segment), bends)
+        breakpoints = repaired(op, values, shape, positions, breakpoints, rounding)
+    breakpoints = breakpoints.in_order(len(positions))
+    parent, fraction, t, segment = refined(
+        breakpoints.start, breakpoints.s, positions.t, positions.segment, tolerance
+    )
+    return Refinement(parent, fraction, Positions(t, segment), breakpoints)
 
 
-def breakpoints(
+def breakpoints_of(
     op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, rounding: SegmentRounding
 ) -> Breakpoints:
     """Every breakpoint of `op` on values (positions, h), those that are rounding error left out."""
     windows = op.windows(shape)
     if windows is not None:
         return _window_changes(values, segment, windows, rounding)
-    by_kink = [_threshold(values, segment, k, theta, rounding) for k, theta in enumerate(op.kinks)]
+    by_kink = [_at_kink(values, segment, k, kink, rounding) for k, kink in enumerate(op.kinks)]
     if len(by_kink) == 1:
         return by_kink[0]
     none = np.zeros(0, np.int64)
@@ -142,7 +151,7 @@ def _window_changes(
     values: Any, segment: Ints, windows: WindowTable, rounding: SegmentRounding
 ) -> Breakpoints:
     """Where the winner of a window changes."""
-    # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
+    # in float32 lines that differ at all are different: `repaired` deals with those that hardly do
     relative = 16 * float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
     changes = window_breakpoints(values, segment, *windows, relative)
     interval, s, before, after, gap = changes
@@ -158,62 +167,61 @@ def repaired(
     values: Any,
     shape: tuple[int, ...],
     positions: Positions,
-    bends: Breakpoints,
+    breakpoints: Breakpoints,
     rounding: SegmentRounding,
 ) -> Breakpoints:
-    """Crossings of float32 values, those that lie very near to each other placed anew from float64 values.
+    """Breakpoints of float32 values; those very near to each other are computed again from float64 values.
 
-    So a knot that several units share stays one knot. Positions where a unit comes near its threshold and may
-    or may not pass it, or passes it at the very position, are handed to `rounding.doubt`.
+    So a knot that several units share stays one knot. Positions where a unit comes near its kink and may or
+    may not pass it, or passes it at the very position, are handed to `rounding.doubt`.
     """
     eps = float(np.finfo(values.dtype).eps)
-    some = values[[0, len(values) // 2, len(values) - 1]]
-    size = max(float(np.abs(some).max(initial=0.0)), rounding.scale / SLACK)
+    sample = values[[0, len(values) // 2, len(values) - 1]]
+    size = max(float(np.abs(sample).max(initial=0.0)), rounding.scale / SLACK)
     near = values.dtype.type(NEAR_IN_UNITS * eps * size)
     windows = op.windows(shape)
     if windows is not None:
         touching = positions_touching_tie(values, positions.segment, *windows, near)
     else:
         touching = np.zeros(len(values), bool)
-        for theta in op.kinks:
-            touching |= positions_touching_threshold(
-                values, positions.segment, values.dtype.type(theta), near
-            )
-    edge = np.minimum(bends.s, 1 - bends.s) * (positions.t[bends.interval + 1] - positions.t[bends.interval])
-    touching[(bends.interval + (bends.s > 0.5))[edge <= FLOAT64_DECIDES_WITHIN]] = True
+        for kink in op.kinks:
+            touching |= positions_touching_kink(values, positions.segment, values.dtype.type(kink), near)
+    interval, s = breakpoints.interval, breakpoints.s
+    gap = np.minimum(s, 1 - s) * (positions.t[interval + 1] - positions.t[interval])
+    touching[(interval + (s > 0.5))[gap <= FLOAT64_DECIDES_WITHIN]] = True
     rounding.doubt(np.flatnonzero(touching))
-    close = intervals_with_close_breakpoints(bends.interval, bends.s, positions.t, NEAR_IN_UNITS * eps)
+    close = intervals_with_close_breakpoints(interval, s, positions.t, NEAR_IN_UNITS * eps)
     again = np.flatnonzero(close)
     if not len(again):
-        return bends
+        return breakpoints
     ends = np.stack([again, again + 1], axis=1).reshape(-1)
     needed, where = np.unique(ends, return_inverse=True)
     exact = rounding.exactly(needed)[where]
-    sure = breakpoints(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.at(ends))
-    sure = replace(sure, interval=again[sure.interval // 2])
-    return Breakpoints.joined([bends.chosen(~close[bends.interval]), sure], bends.n_flat)
+    of_exact = breakpoints_of(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.at(ends))
+    of_exact = replace(of_exact, interval=again[of_exact.interval // 2])
+    return Breakpoints.joined([breakpoints.chosen(~close[interval]), of_exact], breakpoints.n_flat)
 
 
-def _threshold(values: Any, segment: Ints, kink: int, theta: float, rounding: SegmentRounding) -> Breakpoints:
-    """Crossings of a kink at theta, without those that are rounding error; and entries that lie on it."""
-    interval, entry, s, size, n_flat = threshold_breakpoints(values, segment, values.dtype.type(theta))
+def _at_kink(values: Any, segment: Ints, k: int, kink: float, rounding: SegmentRounding) -> Breakpoints:
+    """Breakpoints at a kink, which has number k, without rounding errors; and how many entries lie on it."""
+    interval, entry, s, size, n_flat = kink_breakpoints(values, segment, values.dtype.type(kink))
     if len(s) and values.dtype == np.float64:
-        doubt = np.flatnonzero(size <= SUSPICIOUS * max(rounding.scale, abs(theta)))
+        doubt = np.flatnonzero(size <= RECHECKED_BELOW * max(rounding.scale, abs(kink)))
         if len(doubt):
             ends, bounds = rounding.ends(interval[doubt], entry[doubt])
             false = np.zeros(len(s), bool)
-            false[doubt] = (np.abs(ends - theta) <= bounds).all(axis=0)
+            false[doubt] = (np.abs(ends - kink) <= bounds).all(axis=0)
             np.add.at(n_flat, interval[false], 1)
             interval, entry, s = interval[~false], entry[~false], s[~false]
-    return Breakpoints(interval, s, entry, np.full(len(s), kink, np.int8), n_flat)
+    return Breakpoints(interval, s, entry, np.full(len(s), k, np.int8), n_flat)
 
 
 def _more_than_rounding(
     interval: Ints, before: Ints, after: Ints, gap: Floats, rounding: SegmentRounding
 ) -> Bools:
-    """Which changes of winners are not between entries that are equal up to rounding at both ends, (m,)."""
+    """Which changes of winners are between entries that differ by more than rounding at an end, (m,)."""
     kept = np.ones(len(interval), bool)
-    doubt = np.flatnonzero(gap <= SUSPICIOUS * rounding.scale)
+    doubt = np.flatnonzero(gap <= RECHECKED_BELOW * rounding.scale)
     if len(doubt):
         (a, error), (b, other) = (rounding.ends(interval[doubt], u[doubt]) for u in (before, after))
         kept[doubt] = (np.abs(a - b) > error + other).any(axis=0)
@@ -244,32 +252,32 @@ def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
 
 
 ENTRIES_COUNTED_AT_ONCE = 256
-"""Entries whose changes are counted before any is looked for."""
+"""Entries whose changes are counted before any of these is located."""
 
 
 @summing
-def _counts(a, b, threshold):
-    """How many entries are active at one position only, and how many lie on the threshold at both.
+def _counts(a, b, kink):
+    """How many entries are active at one of two positions only, and how many lie on the kink at both.
 
     Counted in the type of the values, so that the sums fill vector registers.
     """
     one, nought = a.dtype.type(1), a.dtype.type(0)
     changed, on = nought, nought
     for u in range(len(a)):
-        changed += one if (a[u] > threshold) != (b[u] > threshold) else nought
-        on += one if (a[u] == threshold) & (b[u] == threshold) else nought
+        changed += one if (a[u] > kink) != (b[u] > kink) else nought
+        on += one if (a[u] == kink) & (b[u] == kink) else nought
     return int(changed), int(on)
 
 
-def threshold_breakpoints(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, Ints, Floats, Floats, Ints]:
-    """Where entries of z (positions, h) pass a threshold between neighbouring positions.
+def kink_breakpoints(z: Any, segment: Ints, kink: Any) -> tuple[Ints, Ints, Floats, Floats, Ints]:
+    """Where entries of z (positions, h) pass a kink between neighbouring positions.
 
-    Entry u is active where z_u > threshold. On an interval where its activity differs between the ends, it
-    changes at s = a / (a - b), a and b being z_u - threshold at the ends.
+    Entry u is active where z_u > kink. On an interval where its activity differs between the ends, it changes
+    at s = a / (a - b), a and b being z_u - kink at the ends.
 
     Returns:
         interval (m,), entry (m,), s (m,), max(|a|, |b|) (m,), in order of intervals, and for each interval
-        (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
+        (n,) the number of entries that equal the kink at both its ends, so everywhere on it.
     """
     n = len(z)
     capacity = 4 * n + 2 * ENTRIES_COUNTED_AT_ONCE
@@ -280,14 +288,14 @@ def threshold_breakpoints(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, 
         np.empty(capacity),
     )
     n_flat, cursor = np.zeros(n, np.int64), np.zeros(3, np.int64)
-    while not _find_breakpoints(z, segment, threshold, cursor, *arrays, n_flat):
+    while not _find_breakpoints(z, segment, kink, cursor, *arrays, n_flat):
         arrays = [np.concatenate([array, np.empty_like(array)]) for array in arrays]
     interval, entry, s, size = (array[: cursor[2]] for array in arrays)
     return interval, entry, s, size, n_flat
 
 
 @kernel
-def _find_breakpoints(z, segment, threshold, cursor, interval, entry, s, size, n_flat):
+def _find_breakpoints(z, segment, kink, cursor, interval, entry, s, size, n_flat):
     """Write the breakpoints from `cursor` on: an interval, an entry, and how many were written before.
 
     False if there is no memory for the next, and `cursor` says where to go on.
@@ -296,21 +304,21 @@ def _find_breakpoints(z, segment, threshold, cursor, interval, entry, s, size, n
     i, start, m = cursor[0], cursor[1], cursor[2]
     while i < n - 1:
         while segment[i] == segment[i + 1] and start < h:
-            # (1) count the changes of a block of entries, in vector registers
+            # (1) count the changes among some entries, in vector registers
             stop = min(start + ENTRIES_COUNTED_AT_ONCE, h)
-            changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], threshold)
+            changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], kink)
             # (2) is there memory for them?
             if m + changes > len(s):
                 cursor[0], cursor[1], cursor[2] = i, start, m
                 return False
-            # (3) find the entries, until that many are found
+            # (3) locate them, until that many are written
             n_flat[i] += on
             target = m + changes
             for u in range(start, stop):
                 if m == target:
                     break
-                if (z[i, u] > threshold) != (z[i + 1, u] > threshold):
-                    a, b = z[i, u] - threshold, z[i + 1, u] - threshold
+                if (z[i, u] > kink) != (z[i + 1, u] > kink):
+                    a, b = z[i, u] - kink, z[i + 1, u] - kink
                     interval[m], entry[m] = i, u
                     s[m], size[m] = a / (a - b), max(abs(a), abs(b))
                     m += 1
@@ -321,33 +329,33 @@ def _find_breakpoints(z, segment, threshold, cursor, interval, entry, s, size, n
 
 
 @summing
-def _count_near(a, threshold, near):
-    """How many entries at a position lie within `near` of a threshold."""
+def _count_near(a, kink, near):
+    """How many entries at a position lie within `near` of a kink."""
     one, nought = a.dtype.type(1), a.dtype.type(0)
     count = nought
     for u in range(len(a)):
-        count += one if abs(a[u] - threshold) <= near else nought
+        count += one if abs(a[u] - kink) <= near else nought
     return int(count)
 
 
 @compiled
-def positions_touching_threshold(z, segment, threshold, near):
-    """Where an entry is within `near` of a threshold, and its neighbours lie on one side of it, (n,).
+def positions_touching_kink(z, segment, kink, near):
+    """Where an entry is within `near` of a kink and on one side of it at both neighbours, (n,).
 
-    Such an entry may turn just before or just after the threshold. At the end of a batch or of a segment a
-    neighbour is missing, and any entry that near counts, unless it is on the threshold.
+    Such an entry may turn just before or just after the kink. At the end of a batch or of a segment a
+    neighbour is missing, and any entry that near counts, unless it is on the kink.
     """
     n, h = z.shape
     touching = np.zeros(n, np.bool_)
     for r in range(n):
-        if _count_near(z[r], threshold, near) == 0:
+        if _count_near(z[r], kink, near) == 0:
             continue
         before = r - 1 if r > 0 and segment[r - 1] == segment[r] else r
         after = r + 1 if r + 1 < n and segment[r + 1] == segment[r] else r
         for u in range(h):
-            if abs(z[r, u] - threshold) <= near:
-                turns = before == r or after == r or (z[before, u] > threshold) == (z[after, u] > threshold)
-                flat = (z[before, u] == threshold) & (z[after, u] == threshold)
+            if abs(z[r, u] - kink) <= near:
+                turns = before == r or after == r or (z[before, u] > kink) == (z[after, u] > kink)
+                flat = (z[before, u] == kink) & (z[after, u] == kink)
                 if turns and not flat:
                     touching[r] = True
                     break
@@ -409,7 +417,7 @@ def refined(
 ) -> tuple[Ints, Floats, Floats, Ints]:
     """Positions after adding breakpoints: the old positions and, between them, the new ones in order.
 
-    Crossings nearer than `tolerance[segment]` to a position or to each other are one position.
+    Breakpoints nearer than `tolerance[segment]` to a position or to each other are one position.
 
     Args:
         start: where the breakpoints of each interval start, (n + 1,).
@@ -437,7 +445,7 @@ def _refine(start, s, t, segment, tolerance, parent, fraction, new_t, owner):
         # (1) an old position
         parent[r], fraction[r], new_t[r], owner[r] = i, 0.0, t[i], segment[i]
         r += 1
-        # (2) the breakpoints after it that are not too near to the last position or to the next old one
+        # (2) the breakpoints after it that are not too near the last position or the next old one
         for k in range(start[i], start[i + 1]):
             at = t[i] + s[k] * (t[i + 1] - t[i])
             near = tolerance[segment[i]]
@@ -468,7 +476,7 @@ def interpolated_bend(z, parent, fraction, low, high, slope, out):
         # (1) the position is the old one `p`, or lies between that and the next
         p, f = parent[r], z.dtype.type(fraction[r])
         q = p if f == 0 else p + 1
-        # (2) bend it; the two frequent cases in loops without a choice of slopes
+        # (2) bend it; the two frequent cases have loops of their own, without a choice of slopes
         if is_flat:
             for u in range(h):
                 y = z[p, u] + f * (z[q, u] - z[p, u])

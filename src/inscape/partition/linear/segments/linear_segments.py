@@ -1,9 +1,9 @@
-"""Linear regions along segments: the knots of a walk, and those of a float32 walk made sure of.
+"""Linear regions along segments: the knots of a walk, those of a float64 one where float32 is in doubt.
 
-A float32 walk places a knot with an error of about 1e-7 of the span, more for a unit that changes slowly, so
-it can miss a unit that turns just before its kink. The walk notes such positions. A stretch around each
-is cut out at points where every unit is clearly on one side of its kinks, so that both walks agree on what
-happens before and after it, and its knots are found again in float64.
+In float32 a knot has an error of about 1e-7 of the span, more for a unit that changes slowly, so that a walk
+can miss a unit that turns just before its kink. The walk notes such positions. A stretch around each is cut
+out at points where every unit is clearly on one side of its kinks, so that both walks agree on what happens
+before and after it, and a float64 walk finds the knots on it again.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from inscape.partition.linear.rounding import SLACK, points_at, slopes
 from inscape.partition.linear.segments.breakpoints import (
     NEAR_IN_UNITS,
     Positions,
-    positions_touching_threshold,
+    positions_touching_kink,
 )
 from inscape.partition.linear.segments.walk import BYTES_IN_CHUNK, walk
 from inscape.probes import Segment
@@ -44,8 +44,8 @@ ON_KINK = Status(
 _DOUBTFUL_JUMP = 1e-6
 """A change of slope below this fraction of the slope is checked by the chain rule."""
 
-_DOUBTFUL_BEND = 1e5
-"""So is a bend of the scores below this many units of rounding."""
+_DOUBTFUL_SAG = 1e5
+"""So is one that lowers the scores by fewer units of rounding than this."""
 
 
 def linear_segments(
@@ -125,18 +125,18 @@ def surely_bends(t: Floats, f: Any, scale: float) -> Bools:
     """Whether the slope of f (n, c), of at most `scale`, surely changes at the inner positions, (n - 2,).
 
     With slopes l and r before and after a position and lengths a and b of the intervals, f lies
-    (r - l) a b / (a + b) below the chord of its neighbours there; that must exceed the rounding of f, and
-    r - l be no small fraction of the slope.
+    (r - l) a b / (a + b) below the straight line between its neighbours; this sag must exceed the rounding
+    of f, and r - l must be no small fraction of the slope.
     """
     steps = np.diff(t)
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.diff(f, axis=0) / steps[:, None]
         size = np.abs(slope).max(axis=1)
         jump = np.abs(np.diff(slope, axis=0)).max(axis=1)
-        bend = jump * (steps[:-1] * steps[1:] / (steps[:-1] + steps[1:]))
+        sag = jump * (steps[:-1] * steps[1:] / (steps[:-1] + steps[1:]))
     rounding = float(np.finfo(f.dtype).eps) * max(float(np.abs(f).max(initial=0.0)), scale / SLACK)
     certain: Bools = jump > _DOUBTFUL_JUMP * np.maximum(size[:-1], size[1:])
-    certain &= bend > _DOUBTFUL_BEND * rounding
+    certain &= sag > _DOUBTFUL_SAG * rounding
     return certain
 
 
@@ -149,8 +149,8 @@ def decided(
     memory: int,
     tolerance: float,
 ) -> list[KnotsOfOne]:
-    """Knots of a float32 walk; around doubtful positions those of a float64 walk are in their place."""
-    chosen = stretches(graph, segments, [f[0] for f in by_segment], doubts)
+    """Knots of a float32 walk, replaced by those of a float64 walk around doubtful positions."""
+    chosen = stretches(graph, segments, [t for t, _ in by_segment], doubts)
     again = [Segment(segments[k].start, segments[k].end, span=(a, b)) for k, a, b in chosen]
     knots = Knots()
     walk(graph, again, knots.take, memory=memory, tolerance=tolerance)
@@ -195,7 +195,7 @@ SegmentInterval = tuple[int, float, float]
 """A segment's number and an interval of its t."""
 
 _REACH = (1, 2, 4, 8, 16, 32, 64, 128)
-"""How many intervals away from a doubtful position cuts are tried; a unit that turns may do so slowly."""
+"""How many intervals from a doubtful position a stretch may end, as tried in turn; a unit may turn slowly."""
 
 
 def stretches(
@@ -208,8 +208,9 @@ def stretches(
     }
     clear_positions = _clear_middles(graph, segments, edges, doubts)
     doubtful: list[SegmentInterval] = []
-    for k, own in edges.items():
-        ends = np.concatenate([own[:1], np.sort(clear_positions.t[clear_positions.segment == k]), own[-1:]])
+    for k, t_edges in edges.items():
+        clear = np.sort(clear_positions.t[clear_positions.segment == k])
+        ends = np.concatenate([t_edges[:1], clear, t_edges[-1:]])
         t = np.sort(doubts[1][doubts[0] == k])
         after = np.clip(np.searchsorted(ends, t, side="right"), 1, len(ends) - 1)
         for j in np.unique(after).tolist():
@@ -225,7 +226,7 @@ def _clear_middles(
 ) -> Positions:
     """On both sides of each doubtful position, the middle of an interval where every unit is on a clear side.
 
-    The nearest intervals are tried first, all positions in one batch; those without a cut try further ones.
+    The nearest intervals are tried first, for all positions in one batch; then others, further away.
     """
     intervals = [int(np.searchsorted(edges[k], t)) - 1 for k, t in zip(*doubts, strict=True)]
     waiting = {(int(k), j, side) for k, j in zip(doubts[0], intervals, strict=True) for side in (-1, 1)}
@@ -249,7 +250,7 @@ def _clear_middles(
 
 
 def is_clear(graph: Graph, segments: Sequence[Segment], positions: Positions) -> Bools:
-    """Whether at each position every unit is further from its kinks than float32 can err, (n,)."""
+    """Whether at each position every unit is further from its kinks than its float32 error, (n,)."""
     most = max(1, BYTES_IN_CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
     chunks = [
         _is_clear(
@@ -284,8 +285,8 @@ def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
         return _winners_are_clear(torch.from_numpy(windows.entries), z, float(near))
     apart = np.arange(len(values))  # every position on a segment of its own
     clear = np.ones(len(values), bool)
-    for theta in op.kinks:
-        clear &= ~positions_touching_threshold(values, apart, values.dtype.type(theta), near)
+    for kink in op.kinks:
+        clear &= ~positions_touching_kink(values, apart, values.dtype.type(kink), near)
     return torch.from_numpy(clear)
 
 
@@ -298,9 +299,9 @@ def _winners_are_clear(table: Tensor, z: Tensor, near: float) -> Tensor:
 
 def graph_on(model: Model, segments: Sequence[Segment]) -> Graph:
     """The model's graph on the segments' points, compared with the model at a few of them once."""
-    few = [segments[i] for i in sorted({0, len(segments) // 2, len(segments) - 1})]
+    sample = [segments[i] for i in sorted({0, len(segments) // 2, len(segments) - 1})]
     return graph_of(
         model,
         segments[0].input_shape,
-        lambda: np.concatenate([s.points(np.linspace(*s.span, 3)) for s in few]),
+        lambda: np.concatenate([s.points(np.linspace(*s.span, 3)) for s in sample]),
     )

@@ -48,16 +48,16 @@ BYTES_IN_CHUNK = 2**22
 """Bytes per tensor and chunk: enough for a product to run at full speed, little enough to be used again."""
 
 PRODUCTS_IN_JOB = 8 * 10**8
-"""Of two numbers, that are worth the calls which a thread makes for them: some ten milliseconds."""
+"""Products of two numbers that are worth the calls of a job: some ten milliseconds."""
 KNOTS_PER_UNIT = 0.2
-"""On a segment between data points, as networks have them; for the reckoning of work only."""
+"""About how many a network has on a segment between data points; for estimates of work only."""
 LEFT_OVER_JOBS = 8
-"""A thread takes this fraction of the segments that are left, so that the last jobs are short."""
+"""A job takes the segments that are left over this number, so that the last jobs are short."""
 FEWEST_JOBS = 8
-"""Of whole segments; fewer are cut into chunks of positions instead."""
+"""Of whole segments; if there are fewer, segments are cut into chunks of positions instead."""
 
 HEADROOM = 16.0
-"""Numbers are refused this much below the largest that can be written, so that differences of them exist."""
+"""Numbers are refused from the largest float over this on, so that differences of them do not overflow."""
 
 SegmentSink = Callable[[Positions, Tensor, float], None]
 """Receives the positions of each finished chunk, the output there, (n, c), and how large that can be."""
@@ -65,7 +65,7 @@ SegmentSink = Callable[[Positions, Tensor, float], None]
 
 @dataclass
 class SegmentWalk:
-    """What a walk along segments met.
+    """The result of a walk along segments, besides what its sink received.
 
     Attributes:
         n_evaluations: positions at which the output was evaluated.
@@ -97,7 +97,7 @@ def walk(
         memory: bytes that the tensors of the walk may take, in each thread.
         tolerance: breakpoints nearer than this fraction of the span are one.
         dtype: the precision of the tensors; parameters t are always float64.
-        done: told, after each chunk, how many segments are finished, with a fraction.
+        done: is told, after each chunk, how many segments are finished, with a fraction.
     """
     with single_products(), torch.no_grad():
         walker = _SegmentWalker(graph.cast(dtype), segments, memory, tolerance, dtype)
@@ -109,7 +109,7 @@ def walk(
 
 
 class _Log:
-    """What a walk, or one job of it, met: see `SegmentWalk`; finished chunks are handed on."""
+    """What a walk, or one job of it, counts and notes: see `SegmentWalk`; finished chunks are handed on."""
 
     def __init__(self, n_segments: int, finish: Callable[["_SegmentChunk"], None]) -> None:
         self.n_evaluations, self.n_flat = 0, np.zeros(n_segments, np.int64)
@@ -155,10 +155,8 @@ class _SegmentWalker:
         self.sizes = _stage_sizes(graph)
         self.fusions = graph.fusions
         self.scales = scales_of(graph)
-        held = (
-            4 * (len(graph.bends) + 1) * dtype.itemsize
-        )  # at each level: input, output, a skip and a temporary
-        self.chunk = max(1, min(BYTES_IN_CHUNK // dtype.itemsize, memory // held))
+        per_number = 4 * (len(graph.bends) + 1) * dtype.itemsize  # each level: input, output, skip, temporary
+        self.chunk = max(1, min(BYTES_IN_CHUNK // dtype.itemsize, memory // per_number))
         self.limit = float(torch.finfo(graph.own_dtype).max) / HEADROOM
 
     def run(self, log: _Log) -> None:
@@ -167,8 +165,8 @@ class _SegmentWalker:
             for first, stop in self._batches():
                 self._advance(self._ends(first, stop), log)
             return
-        for own, finished in in_order(self._jobs(log)):
-            log.take_over(own)
+        for of_job, finished in in_order(self._jobs(log)):
+            log.take_over(of_job)
             for chunk in finished:
                 log.finish(chunk)
 
@@ -292,33 +290,34 @@ class _SegmentWalker:
         largest = self._checked(z, f"the inputs of {op.name}")
         refinement = refine(op, z, positions, self.tolerance, self._rounding(j, positions, scales[j], log))
         scales = scales | {i: self.scales.bent(op, scales[j], largest)}
-        if refinement.bends.n_flat.any():
-            np.add.at(log.n_flat, positions.segment, refinement.bends.n_flat)
+        breakpoints = refinement.breakpoints
+        if breakpoints.n_flat.any():
+            np.add.at(log.n_flat, positions.segment, breakpoints.n_flat)
         fusion = self.fusions.get(i)
         last = i if fusion is None else fusion.last
         later = [k for k in live if self.graph.last_use[k] > last]
         keep = fusion is None or self.graph.last_use[i] > i + 1
         if fusion is not None:
-            change = slope_changes(op, flat(z), refinement.bends)
+            change = slope_changes(op, flat(z), breakpoints)
             h = op(z) if keep or not self._may_overwrite(j, i) else op.overwrite(z)
             y = self.graph.walk(h, evaluate_node, first=i, until=last)
-            expansion = Expansion(fusion, y, refinement.bends, change)
+            expansion = Expansion(fusion, y, breakpoints, change)
             for k in range(i + 1, last + 1):
                 scales[k] = self.scales.affine(k, *(scales[n] for n in self.graph.nodes[k].inputs))
-        for own in _chunks(refinement, self.most_positions(last)):
-            new = {k: interpolate(live[k], own) for k in later}
+        for refined in _chunks(refinement, self.most_positions(last)):
+            tensors = {k: interpolate(live[k], refined) for k in later}
             if keep:
-                new[i] = bent(op, z, own)
+                tensors[i] = bent(op, z, refined)
             if fusion is not None:
-                new[last] = expansion.values(own)
-            yield _SegmentChunk(last + 1, new, {**scales}, own.positions)
+                tensors[last] = expansion.values(refined)
+            yield _SegmentChunk(last + 1, tensors, {**scales}, refined.positions)
 
     def _rounding(self, node: int, positions: Positions, scale: float, log: _Log) -> SegmentRounding:
         most = self.most_positions(0)
         return SegmentRounding(self.graph, self.segments, node, positions, scale, most, log.doubts)
 
     def _may_overwrite(self, node: int, reader: int) -> bool:
-        """Whether a node's tensor is its own, and nobody but `reader` needs it."""
+        """Whether a node's tensor is its own, and no node after `reader` needs it."""
         return self.graph.nodes[node].op.owns_result and self.graph.last_use[node] == reader
 
 
@@ -353,19 +352,19 @@ def _stage_sizes(graph: Graph) -> list[int]:
 
 
 REANCHOR_AFTER = 1 / 32
-"""How far from where it was last written out in full a map is continued along its slope."""
+"""How far from its anchor, where it was last evaluated in full, a map is continued along its slope."""
 
 
 class Expansion:
-    """The map's values on refined positions, from those on the old positions and the bends between.
+    """The map's values on refined positions, from those on the old positions and the breakpoints between.
 
-    Ask for the positions chunk after chunk, in order: where the last one ended, the next one goes on.
+    Chunks of positions have to be taken in order: each continues where the last one ended.
     """
 
-    def __init__(self, fusion: Fusion, y: Tensor, bends: Breakpoints, change: Any) -> None:
+    def __init__(self, fusion: Fusion, y: Tensor, breakpoints: Breakpoints, change: Any) -> None:
         self._shape = tuple(y.shape[1:])
         self._y = y.reshape(len(y), -1).contiguous()
-        self._bends, self._change, self._fusion = bends, change, fusion
+        self._breakpoints, self._change, self._fusion = breakpoints, change, fusion
         n_out = self._y.shape[1]
         kind = self._y.numpy().dtype
         self._line = np.empty((2, n_out))  # base and slope: the map is base + s slope
@@ -375,25 +374,26 @@ class Expansion:
     def values(self, chunk: Refinement) -> Tensor:
         """The values on the positions of one chunk."""
         out = torch.empty((len(chunk.positions), *self._shape), dtype=self._y.dtype)
-        bends = self._bends
-        common = (self._y.numpy(), bends.start, bends.s, bends.entry, self._change, self._fusion.columns)
-        target = (chunk.parent, chunk.fraction, out.view(len(out), -1).numpy(), self._line, self._cursor)
+        lines = self._breakpoints.start, self._breakpoints.s, self._breakpoints.entry, self._change
+        read = (self._y.numpy(), *lines, self._fusion.columns, chunk.parent, chunk.fraction)
+        written = out.view(len(out), -1).numpy(), self._line, self._cursor
         if self._fusion.geometry is None:
-            _expand_matrix(*common, *target)
+            _expand_matrix(*read, *written)
         else:
-            _expand_convolution(*common, *target, self._stored, np.array(self._fusion.geometry))
+            _expand_convolution(*read, *written, self._stored, np.array(self._fusion.geometry))
         return out
 
 
-def slope_changes(op: Bend, z: Any, bends: Breakpoints) -> Any:
-    """By how much the slope d h / d s of the bending entry changes at each crossing, (m,)."""
-    rise = np.abs(z[bends.interval + 1, bends.entry].astype(np.float64) - z[bends.interval, bends.entry])
-    return np.array(op.slope_jumps or (0.0,))[bends.kink] * rise
+def slope_changes(op: Bend, z: Any, breakpoints: Breakpoints) -> Any:
+    """By how much the slope d h / d s of the bending entry changes at each breakpoint, (m,)."""
+    before, entry = breakpoints.interval, breakpoints.entry
+    rise = np.abs(z[before + 1, entry].astype(np.float64) - z[before, entry])
+    return np.array(op.slope_jumps or (0.0,))[breakpoints.kink] * rise
 
 
 @kernel
 def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, cursor):
-    """Write a matrix product at new positions, from its values y at the old ones and the bends between."""
+    """Write a matrix product at new positions, from its values y at old ones and the breakpoints between."""
     n_out = y.shape[1]
     base, slope = line[0], line[1]
     current, k = int(cursor[0]), int(cursor[1])
@@ -404,7 +404,7 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
             for v in range(n_out):
                 out[r, v] = y[i, v]
             continue
-        # (2) a new one: begin its interval, or go on along it past the breakpoints before
+        # (2) a new one: begin its interval, or continue along it past the breakpoints before
         if i != current:
             current, k = i, start[i]
             start_line(y[i], y[i + 1], s, entry, change, start[i], start[i + 1], columns, base, slope)
@@ -419,7 +419,7 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
 
 @inlined
 def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geometry):
-    """Add the convolution's answer to one entry that changes its slope by `change` at s = `at`.
+    """Add to a convolution what one entry contributes that changes its slope by `change` at s = `at`.
 
     The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as
     they are stored.
@@ -463,7 +463,7 @@ def _anchored(base, slope, near, steep, anchor):
 def _expand_convolution(
     y, start, s, entry, change, weight, parent, fraction, out, line, cursor, stored, geometry
 ):
-    """As `_expand_matrix`, of a convolution: an entry that bends changes one patch of the map."""
+    """As `_expand_matrix`, for a convolution: an entry that bends changes one patch of the map."""
     n_out = y.shape[1]
     base, slope, near, steep = line[0], line[1], stored[0], stored[1]
     current, k, anchor = int(cursor[0]), int(cursor[1]), cursor[2]

@@ -1,6 +1,6 @@
-"""Take edges away from a planar complex; join faces of one label, and trace the rings around such unions.
+"""Remove edges from a planar complex; join faces of one label, and trace the rings around such unions.
 
-Vertices where only two edges are left go too.
+Vertices where only two edges are left are removed, too.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -34,7 +34,7 @@ def successors(start, loop, n_half_edges, gone):
     The first is `BROKEN` if the loops do not fit together.
     """
     after = np.full(n_half_edges, -1, np.int64)
-    # (1) as the loops are
+    # (1) as the loops say
     for f in range(len(start) - 1):
         for i in range(start[f], start[f + 1]):
             after[loop[i]] = loop[next_around(i, start[f], start[f + 1])]
@@ -83,7 +83,7 @@ def _rebuild(start, loop, ends, gone, keep):
         return new_start[:1], new_loop[:0], old_edge[:0], new_ends[:0], new_face
     for f in range(len(start) - 1):
         for i in range(start[f], start[f + 1]):
-            # (1) a new face starts at a half-edge that stays, not seen so far, whose origin stays
+            # (1) a new face starts at a half-edge that stays, has not been visited, and whose origin stays
             h = loop[i]
             if gone[edge_of(h)] or new_face[h] >= 0 or not keep[origin(ends, h)]:
                 continue
@@ -97,7 +97,7 @@ def _rebuild(start, loop, ends, gone, keep):
                     if g < 0 or new_face[g] == n_faces:
                         return new_start[:1], new_loop[:0], old_edge[:0], new_ends[:0], new_face
                     new_face[g] = n_faces
-                # (3) the chain is one edge, unless it was met from its other side; it runs as its edges did
+                # (3) the chain becomes one edge, unless it was met from its other side; its direction stays
                 if chain[first] < 0:
                     d = direction_of(first)
                     chain[first], chain[twin(g)] = half_edge(n_edges, d), half_edge(n_edges, 1 - d)
@@ -149,16 +149,16 @@ def _new_faces(start, loop, gone, face_of):
 def dissolve(planar: PlanarComplex, gone: Bools) -> tuple[PlanarComplex, Ints, Ints]:
     """The complex without some edges, whose faces are joined and stay convex.
 
-    A vertex where only two edges are left, in a straight line then, is taken away, unless it is a corner of
-    the domain or lies on an edge that another chunk shares.
+    A vertex where only two edges are left, in a straight line then, is removed, unless it is a corner of the
+    domain or lies on an edge that another chunk shares.
 
     Returns:
         the complex, the old vertices that are left, and the new face of each old one.
     """
     degree = _degrees(planar.ends, gone, len(planar.xy))
-    held = planar.fixed.copy()
-    held[planar.ends[planar.shared & ~gone].ravel()] = True
-    keep = (degree > 2) | (held & (degree > 0))
+    fixed = planar.fixed.copy()
+    fixed[planar.ends[planar.shared & ~gone].ravel()] = True
+    keep = (degree > 2) | (fixed & (degree > 0))
     start, loop, old_edge, ends, face_of = _rebuild(planar.start, planar.loop, planar.ends, gone, keep)
     if len(start) == 1:
         raise NonGenericError(
@@ -230,7 +230,7 @@ def _trace(start, loop, ends, gone, group):
     first[0] = 0
     for f in range(len(start) - 1):
         for k in range(start[f], start[f + 1]):
-            # (1) a ring starts at a half-edge that stays and was not seen so far
+            # (1) a ring starts at a half-edge that stays and has not been visited
             h = loop[k]
             if gone[edge_of(h)] or seen[h]:
                 continue
@@ -253,10 +253,10 @@ def rings(planar: PlanarComplex, group: Ints, n_groups: int) -> list[tuple[Float
     gone = (left >= 0) & (right >= 0)
     gone[gone] = group[left[gone]] == group[right[gone]]
     vertices, first, owner = _trace(planar.start, planar.loop, planar.ends, gone, group)
-    around: list[list[Floats]] = [[] for _ in range(n_groups)]
-    for k, own in enumerate(owner):
-        around[own].append(planar.xy[vertices[first[k] : first[k + 1]]])
-    return [tuple(sorted(r, key=_signed_area, reverse=True)) for r in around]
+    of_groups: list[list[Floats]] = [[] for _ in range(n_groups)]
+    for k, g in enumerate(owner):
+        of_groups[g].append(planar.xy[vertices[first[k] : first[k + 1]]])
+    return [tuple(sorted(r, key=_signed_area, reverse=True)) for r in of_groups]
 
 
 def _signed_area(ring: Floats) -> float:

@@ -1,4 +1,4 @@
-"""A planar complex of a convex domain: vertices, edges and faces, linked by half-edges; its chunks.
+"""A planar complex of a convex domain: vertices, edges and faces linked by half-edges; and chunks of one.
 
 Each edge e is two half-edges, one for each direction. A face is a loop of half-edges, anticlockwise, so that
 it lies to their left; across the edge, to the left of the twin, lies its neighbour or nothing.
@@ -13,7 +13,7 @@ it lies to their left; across the edge, to the left of the twin, lies its neighb
          o -----------> o  origin(h)
 
 The loop of face f is loop[start[f]], ..., loop[start[f + 1] - 1]; after the last half-edge comes the first.
-The functions below are for compiled loops, which they become a part of, and for whole arrays in Python.
+The first functions below serve compiled loops, into which they are inlined, and whole arrays in Python.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -134,13 +134,13 @@ class PlanarComplex:
         return areas
 
     def total_area(self) -> float:
-        """The sum of the areas of all faces, of which only the border has a say."""
+        """The sum of the areas of all faces, to which only the border contributes."""
         return float(_total_area(self.loop, self.ends, self.xy, np.zeros(len(self.ends), np.int8)))
 
     def centroids(self) -> Floats:
-        """The mean of each face's corners, (f, 2): a point inside."""
-        n = np.diff(self.start)[:, None]
-        return np.asarray(np.add.reduceat(self.xy[self.corners], self.start[:-1], axis=0) / n)
+        """The mean of the corners of each face, (f, 2): a point inside."""
+        n_corners = np.diff(self.start)[:, None]
+        return np.asarray(np.add.reduceat(self.xy[self.corners], self.start[:-1], axis=0) / n_corners)
 
 
 def polygon_complex(corners: Floats) -> PlanarComplex:
@@ -270,9 +270,9 @@ def reorder_loops(start, loop, order):
 
 @compiled
 def _walk(points, xy, ends, start, loop, sides, near, rounding):
-    """Walk from face to face towards each point; -1 if it is outside, by more than `near`.
+    """The face of each point, by a walk from face to face; -1 for a point outside by more than `near`.
 
-    `rounding` is that of coordinates.
+    `rounding` bounds the error of coordinates.
     """
     face = np.empty(len(points), np.int64)
     f = 0
@@ -288,8 +288,8 @@ def _walk(points, xy, ends, start, loop, sides, near, rounding):
                 if length == 0.0:
                     continue
                 side = (dx * py - dy * px) / length
-                vague = rounding * (1.0 + np.hypot(px, py) / length)  # the shorter an edge, the more
-                if side < min(worst, -vague):
+                error = rounding * (1.0 + np.hypot(px, py) / length)  # the shorter an edge, the larger
+                if side < min(worst, -error):
                     worst, through = side, loop[k]
             if through < 0:
                 break
@@ -316,58 +316,58 @@ def locate(planar: PlanarComplex, points: Floats) -> Ints:
 
 
 def chunk_ranges(planar: PlanarComplex, most: int) -> list[tuple[int, int]]:
-    """Ranges of faces with at most about `most` vertices each; neighbouring faces have near numbers."""
+    """Ranges of faces with at most about `most` vertices each; faces near each other have near numbers."""
     corners = np.cumsum(np.diff(planar.start))
     n = max(1, int(np.ceil(len(planar.xy) / most)))
-    bounds = np.unique(np.searchsorted(corners, np.linspace(0, corners[-1], n + 1)[1:-1]) + 1)
-    every = [0, *(int(b) for b in bounds if b < planar.n_faces), planar.n_faces]
-    return list(itertools.pairwise(every))
+    inner = np.unique(np.searchsorted(corners, np.linspace(0, corners[-1], n + 1)[1:-1]) + 1)
+    bounds = [0, *(int(b) for b in inner if b < planar.n_faces), planar.n_faces]
+    return list(itertools.pairwise(bounds))
 
 
 def chunk(planar: PlanarComplex, first: int, last: int) -> tuple[PlanarComplex, Ints]:
     """The faces first, ..., last - 1 as a complex of their own, and the vertices that it has."""
     loop = planar.loop[planar.start[first] : planar.start[last]]
     edges, number = np.unique(edge_of(loop), return_inverse=True)
-    used = np.bincount(number, minlength=len(edges))
-    sides = np.bincount(planar.loop_edges, minlength=len(planar.ends))[edges]
+    n_sides_inside = np.bincount(number, minlength=len(edges))
+    n_sides = np.bincount(planar.loop_edges, minlength=len(planar.ends))[edges]
     vertices, ends = np.unique(planar.ends[edges], return_inverse=True)
-    own = replace(
+    result = replace(
         planar,
         xy=planar.xy[vertices],
         ends=ends.reshape(-1, 2).astype(np.int32),
         born=planar.born[edges],
         start=planar.start[first : last + 1] - planar.start[first],
         loop=half_edge(number, direction_of(loop)).astype(np.int32),
-        shared=planar.shared[edges] | (used < sides),
+        shared=planar.shared[edges] | (n_sides_inside < n_sides),
         fixed=planar.fixed[vertices],
     )
-    return own, vertices.astype(np.int64)
+    return result, vertices.astype(np.int64)
 
 
 def joined(chunks: list[PlanarComplex]) -> PlanarComplex:
-    """Chunks as one complex: vertices and edges on shared edges are known by their coordinates."""
+    """Chunks as one complex: vertices and edges on shared edges are matched by their coordinates."""
     if len(chunks) == 1:
         return chunks[0]
-    # (1) everything side by side, numbered through
+    # (1) everything side by side, numbered consecutively
     n_v, n_e = (np.cumsum([0, *(len(getattr(c, name)) for c in chunks)]) for name in ("xy", "ends"))
     xy = np.concatenate([c.xy for c in chunks])
     ends = np.concatenate([c.ends + n for c, n in zip(chunks, n_v[:-1], strict=True)])
     shared = np.concatenate([c.shared for c in chunks])
     loop = np.concatenate([c.loop + 2 * n for c, n in zip(chunks, n_e[:-1], strict=True)])
     starts = np.cumsum([0, *(c.start[-1] for c in chunks)])
-    # (2) the first vertex at each point stands for all, and the first edge between two vertices
+    # (2) the first vertex at each point stands for all there, the first edge between two vertices likewise
     touched = np.unique(ends[shared])
     _, first, same = np.unique(xy[touched], axis=0, return_index=True, return_inverse=True)
     vertex = np.arange(len(xy))
     vertex[touched] = touched[first][same.reshape(-1)]
     ends = vertex[ends]
-    on = np.flatnonzero(shared)
-    low, high = np.sort(ends[on], axis=1).T
+    twofold = np.flatnonzero(shared)
+    low, high = np.sort(ends[twofold], axis=1).T
     _, first, same = np.unique(low * len(xy) + high, return_index=True, return_inverse=True)
     edge = np.arange(len(ends))
-    edge[on] = on[first][same]
+    edge[twofold] = twofold[first][same]
     turned = ends[np.arange(len(ends)), 0] != ends[edge, 0]
-    # (3) what stands for itself is numbered anew
+    # (3) vertices and edges that stand for themselves get new numbers
     edges, vertices = (np.flatnonzero(a == np.arange(len(a))) for a in (edge, vertex))
     new_edge, new_vertex = np.zeros(len(ends), np.int64), np.zeros(len(xy), np.int64)
     new_edge[edges], new_vertex[vertices] = np.arange(len(edges)), np.arange(len(vertices))

@@ -1,8 +1,8 @@
-"""Numbers for what is inside a face that was cut: things near to each other get near numbers.
+"""Near numbers for what lies near each other: new numbers for the inside of a face that was cut.
 
 The faces inside a large face come in the order in which they were traced, along chords from side to side.
-All that comes later goes through vertices, edges and faces in the order of their numbers, and caches hold
-what is near. The faces inside a small face are near to each other anyway.
+Later loops go through vertices, edges and faces in the order of their numbers, so that caches hold what lies
+near if it has near numbers. The faces inside a small face lie near each other anyway.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -23,8 +23,8 @@ from inscape.partition.linear.planes.complex.half_edges import (
     reorder_loops,
 )
 
-_NUMBERS_PER_SQUARE = 32
-"""About how many things share a square of the grid whose order along Morton's curve they follow."""
+_POINTS_PER_SQUARE = 32
+"""About how many points share a square of the grid whose squares are ordered along Morton's curve."""
 
 
 def renumbered(planar: PlanarComplex, n_vertices: int, n_edges: int) -> tuple[PlanarComplex, Ints, Ints]:
@@ -33,12 +33,12 @@ def renumbered(planar: PlanarComplex, n_vertices: int, n_edges: int) -> tuple[Pl
     Returns:
         the complex; the new number of each vertex; the order of the faces.
     """
-    places = (
+    points = (
         (planar.xy, n_vertices),
         (_middles(planar.ends, planar.xy), n_edges),
         (planar.xy[planar.first_corners], 0),
     )
-    vertices, edges, faces = spread(partial(near_order, *own, _NUMBERS_PER_SQUARE) for own in places)
+    vertices, edges, faces = spread(partial(near_order, *each, _POINTS_PER_SQUARE) for each in points)
     start, loop = reorder_loops(planar.start, planar.loop, faces)
     number = _inverse(vertices)
     ends = planar.ends[edges]
@@ -86,7 +86,7 @@ def _rename(ends, vertex, loop, edge):
 
 @compiled
 def near_order(points, n_first, per_square):
-    """An order of points (n, 2) in which those that follow each other are near to each other, (n,).
+    """An order of points (n, 2) in which neighbours lie near each other, (n,).
 
     The first n_first stay where they are. The others follow by the squares of a grid along Morton's curve,
     about `per_square` in each.
@@ -99,7 +99,7 @@ def near_order(points, n_first, per_square):
     for i in range(n):
         for d in range(2):
             low[d], high[d] = min(low[d], points[i, d]), max(high[d], points[i, d])
-    # (2) the square of each point: the bits of its column and its line, interleaved
+    # (2) the square of each point: the bits of its two grid coordinates, interleaved
     square, start = np.zeros(n, np.int64), np.zeros(side * side + 1, np.int64)
     for i in range(n_first, n):
         for d in range(2):

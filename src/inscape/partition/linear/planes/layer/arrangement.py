@@ -3,12 +3,12 @@
 Nodes are numbered along the face's boundary. A chord runs from its first end lo to its second hi, and the
 nodes between them lie to its right. Chords are in order of lo, so that c < j intersect exactly if their ends
 interleave, lo_j < hi_c < hi_j; then j passes from the right of c to its left, and c from the left of j to its
-right. A chord with k intersections has k + 1 sections; where the boundary of a new face meets an intersection
-it turns left.
+right. A chord with k intersections has k + 1 sections; where the boundary of a new face comes to an
+intersection it turns left.
 
-So everything is known by position except for the order of intersections along a chord. Floats decide that,
-and matter only where two chords that meet a third meet each other too; if such a decision is close, the face
-is left to the slower path for ties.
+So the order of the nodes decides everything except the order of intersections along a chord. Floats decide
+that, and matter only where two chords that intersect a third intersect each other, too; if such a decision is
+close, the face is left to the slower path for ties.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -16,7 +16,7 @@ is left to the slower path for ties.
 import numpy as np
 
 from inscape.compiled import inlined
-from inscape.partition.linear.planes.complex.half_edges import direction_of, edge_of, half_edge
+from inscape.partition.linear.planes.complex.half_edges import direction_of, edge_of, half_edge, twin
 from inscape.partition.linear.planes.layer.edge_crossings import sort_along
 
 ON_CHORD_WITHIN = 1e-9
@@ -27,7 +27,7 @@ BUCKET_SORT_ABOVE = 16
 
 LO, HI = range(2)
 X, Y, DX, DY, END_X, END_Y, SQUARE, STEEPNESS = range(8)
-"""Columns of a chord's line: its first end, the way to its second, that one, squared length, `_steepness`."""
+"""Columns of a chord's line: first end, vector to the second, second end, squared length, `_steepness`."""
 
 
 @inlined
@@ -38,7 +38,7 @@ def cross(ax, ay, bx, by):
 
 @inlined
 def count_intersections(m, chords, first_slot):
-    """Write where the intersections of each of m chords start, (m + 1,); returns how many points that are."""
+    """Write where the slots of each of m chords start, (m + 1,); returns the number of intersections."""
     for c in range(m + 1):
         first_slot[c] = 0
     n = 0
@@ -71,7 +71,7 @@ def _steepness(inputs, scratch, c, end, dx, dy):
 
 @inlined
 def read_lines(m, inputs, scratch):
-    """Write the line of each chord that meets others, with the steepness of its unit from the wider end."""
+    """Write the line of each chord that intersects others, with its unit's steepness from the wider end."""
     for c in range(m):
         if scratch.first_slot[c] == scratch.first_slot[c + 1]:
             continue
@@ -88,10 +88,11 @@ def read_lines(m, inputs, scratch):
 
 
 @inlined
-def intersect_chords(m, scratch, s, name, first, xy, first_point):
+def intersect_chords(m, scratch, s, point, first, xy, first_point):
     """Write, from `first` on, how far along its chords each intersection is, and its number; unsorted.
 
-    Coordinates are written from `first_point` on. False if two chords that interleave do not seem to meet.
+    Coordinates are written from `first_point` on. False if two chords whose ends interleave do not seem to
+    intersect.
     """
     line, chords, at, n = scratch.line, scratch.chords, scratch.first_slot, 0
     for c in range(m):
@@ -102,7 +103,7 @@ def intersect_chords(m, scratch, s, name, first, xy, first_point):
                 break
             if chords[j, HI] < hi:
                 continue
-            # (2) where each meets the other, from 0 to 1
+            # (2) how far along each they intersect, from 0 to 1
             cx, cy, jx, jy = line[c, DX], line[c, DY], line[j, DX], line[j, DY]
             ox, oy = line[j, X] - line[c, X], line[j, Y] - line[c, Y]
             area = cross(cx, cy, jx, jy)
@@ -111,19 +112,19 @@ def intersect_chords(m, scratch, s, name, first, xy, first_point):
             s_c, s_j = cross(ox, oy, jx, jy) / area, cross(ox, oy, cx, cy) / area
             if not (0.0 < s_c < 1.0 and 0.0 < s_j < 1.0):
                 return False
-            # (3) the point, from the nearer end of j
+            # (3) the intersection, from the nearer end of j
             scratch.pair[n, 0], scratch.pair[n, 1], scratch.area[n] = c, j, abs(area)
             x, y, t = line[j, X], line[j, Y], s_j
             if t > 0.5:
                 x, y, t = line[j, END_X], line[j, END_Y], s_j - 1.0
             xy[first_point + n, 0], xy[first_point + n, 1] = x + t * jx, y + t * jy
             # (4) among the slots of both chords; `at` is where the next of each goes
-            s[first + at[c]], name[first + at[c]] = s_c, n
-            s[first + at[j]], name[first + at[j]] = s_j, n
+            s[first + at[c]], point[first + at[c]] = s_c, n
+            s[first + at[j]], point[first + at[j]] = s_j, n
             at[c] += 1
             at[j] += 1
             n += 1
-    # (5) every start has become that of the next chord: back
+    # (5) every start has become that of the next chord: shift them back
     for c in range(m, 0, -1):
         at[c] = at[c - 1]
     at[0] = 0
@@ -143,7 +144,7 @@ def _extent(n, node, xy):
 
 @inlined
 def _other_chord(scratch, p, c):
-    """The chord that meets chord c in intersection p."""
+    """The chord that intersects chord c at intersection p."""
     return np.int64(scratch.pair[p, 0]) + scratch.pair[p, 1] - c
 
 
@@ -164,10 +165,10 @@ def _is_after(scratch, c, p, q, step, near):
 def _bucket_sort(s, first, last, a, sort_s, sort_a, bucket):
     """Put s[first:last], numbers between 0 and 1, roughly in order, and the same range of `a` with it.
 
-    Each goes to the bucket that it would belong to if they were evenly spread.
+    Each number goes to the bucket that would be its own if they were evenly spread.
     """
     n = last - first
-    # (1) how many each bucket holds, and so where it starts
+    # (1) how many numbers each bucket gets, and so where it starts
     for i in range(n + 1):
         bucket[i] = 0
     for k in range(first, last):
@@ -175,7 +176,7 @@ def _bucket_sort(s, first, last, a, sort_s, sort_a, bucket):
         bucket[min(int(s[k] * n), n - 1) + 1] += 1
     for i in range(n):
         bucket[i + 1] += bucket[i]
-    # (2) each to the next slot of its bucket
+    # (2) each goes to the next index of its bucket
     for i in range(n):
         b = min(int(sort_s[i] * n), n - 1)
         k = first + bucket[b]
@@ -184,22 +185,22 @@ def _bucket_sort(s, first, last, a, sort_s, sort_a, bucket):
 
 
 @inlined
-def sort_intersections(n, m, n_intersections, scratch, s, name, first, xy):
+def sort_intersections(n, m, n_intersections, scratch, s, point, first, xy):
     """Sort the intersections along each chord, and link both slots of each; False if a decision is close."""
     first_slot = scratch.first_slot
     near = ON_CHORD_WITHIN * _extent(n, scratch.node, xy) if n_intersections > 2 else 0.0
     for c in range(m):
-        # (1) sort by where they are on the chord
+        # (1) sort them along the chord
         start, stop = first + first_slot[c], first + first_slot[c + 1]
         if stop - start > BUCKET_SORT_ABOVE:
-            _bucket_sort(s, start, stop, name, scratch.sort_s, scratch.sort_name, scratch.bucket)
+            _bucket_sort(s, start, stop, point, scratch.sort_s, scratch.sort_point, scratch.bucket)
         if stop - start > 1:
-            sort_along(s, start, stop, name, name)
+            sort_along(s, start, stop, point, point)
         for k in range(np.int64(first_slot[c]), np.int64(first_slot[c + 1])):
-            # (2) is the order sure?
-            p = name[first + k]
+            # (2) is the order certain?
+            p = point[first + k]
             if k > first_slot[c]:
-                before = name[first + k - 1]
+                before = point[first + k - 1]
                 if not _is_after(scratch, c, before, p, s[first + k] - s[first + k - 1], near):
                     return False
             # (3) the slot on the other chord is known once both are sorted
@@ -215,26 +216,30 @@ def sort_intersections(n, m, n_intersections, scratch, s, name, first, xy):
 
 @inlined
 def link_ends(n, first, m, scratch):
-    """Write what follows the local half-edges of the boundary, and sections where their chord ends.
+    """Write the next local half-edge of those on the boundary, and of sections at the ends of their chord.
 
     The half-edges of the boundary come first; those of sections have their numbers from `first` on.
     """
-    follow, first_slot = scratch.next, scratch.first_slot
+    following, first_slot = scratch.next, scratch.first_slot
     for i in range(n):
-        follow[i] = i + 1
-    follow[n - 1] = 0
+        following[i] = i + 1
+    following[n - 1] = 0
     for c in range(m):
         lo, hi = scratch.chords[c, LO], scratch.chords[c, HI]
-        forth = first + half_edge(first_slot[c] + c, 0)  # along the first section
+        forward = first + half_edge(first_slot[c] + c, 0)  # along the first section
         last = first + half_edge(first_slot[c + 1] + c, 0)  # along the last one
-        follow[lo - 1], follow[last] = forth, hi
-        follow[hi - 1], follow[forth + 1] = last + 1, lo
+        following[lo - 1], following[last] = forward, hi
+        following[hi - 1], following[twin(forward)] = twin(last), lo
 
 
 @inlined
 def link_intersection(first, c, k, scratch):
-    """Write what follows the sections of chord c at its k-th intersection: they turn left."""
-    here, there = first + half_edge(k + c, 0), first + half_edge(scratch.other_section[k], 0)
-    forth = scratch.other[k] > c
-    scratch.next[here] = there + 1 + forth
-    scratch.next[here + 3] = there + 2 - forth
+    """Write the next half-edges of the two sections of chord c at its slot k: they turn left.
+
+    `along` is the half-edge up to the intersection, `across` that of the other chord; the section after it
+    has the next two half-edges, so that along + 3 comes back to the intersection.
+    """
+    along, across = first + half_edge(k + c, 0), first + half_edge(scratch.other_section[k], 0)
+    from_left = scratch.other[k] > c
+    scratch.next[along] = across + 1 + from_left
+    scratch.next[along + 3] = across + 2 - from_left

@@ -1,8 +1,8 @@
 """Cut the faces of a complex along the chords of the units that cross them, one face after the other.
 
-For each face: walk its boundary; pair crossing points of one unit to chords; intersect the chords; trace the
-new faces between them. Faces with no chord or one, which are most, go shorter ways, and faces that are tied
-are marked and left out.
+For each face: walk its boundary; pair the crossing points of each unit to a chord; intersect the chords;
+trace the new faces between them. Faces with no chord or one, which are most, take shorter paths, and faces
+that are tied are marked and left out.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -44,7 +44,7 @@ from inscape.partition.linear.planes.layer.sign_vectors import word_and_bit
 
 @inlined
 def _uncut(h, k):
-    """What a half-edge that is not crossed is called after the cut; k crossing points are on edges before."""
+    """The number after the cut of a half-edge that is not crossed; k crossing points are on edges before."""
     return h + 2 * k
 
 
@@ -83,7 +83,7 @@ def walk_boundary(loop, ends, point_start, n_vertices, node, number, point, poin
 
 @inlined
 def find_chords(n_points, point_node, point, unit, chord_of_unit, chords, chord):
-    """Write where the two ends of each chord are along the boundary, (m, 2), in order of the first.
+    """Write the nodes at the two ends of each chord, (m, 2), in order of the first.
 
     `chord` becomes the chord that ends at each crossing point. `chord_of_unit` (units,) is -1 before and
     after. Returns m, or -1 if a unit does not have two crossing points.
@@ -135,9 +135,9 @@ def _copy_face(inputs, f, out):
 
 @inlined
 def _bisect_face(inputs, f, one, two, base_edge, out):
-    """Write the two subfaces of a face that one unit cuts, at half-edges `one` and `two` of `loop`.
+    """Write the two subfaces of a face that one unit cuts, at indices `one` and `two` of `loop`.
 
-    First comes the one with the face's first vertex.
+    The subface with the first vertex of the face comes first.
     """
     # (1) the chord
     first, last = inputs.start[f], inputs.start[f + 1]
@@ -162,10 +162,10 @@ def _bisect_face(inputs, f, one, two, base_edge, out):
         out.faces.loop[i_loop] = _up_to(h, inputs.point_start[edge_of(h)])
         out.faces.loop[i_loop + 1] = half_edge(base_edge + i_edge, side)
         i_loop += 2
-        # (3) the signs of the face, with the bit of the unit as it is at the first vertex or turned
+        # (3) the signs of the face, with the bit of the unit as it is at the first vertex or flipped
         _copy_face_signs(inputs, f, out.faces.signs, i_face)
-        own = (inputs.above[v, word] & bit) ^ (bit if side == 1 else np.uint64(0))
-        out.faces.signs[i_face, word] = (out.faces.signs[i_face, word] & ~bit) | own
+        sign = (inputs.above[v, word] & bit) ^ (bit if side == 1 else np.uint64(0))
+        out.faces.signs[i_face, word] = (out.faces.signs[i_face, word] & ~bit) | sign
         out.faces.parent[i_face] = f
         i_face += 1
         out.faces.start[i_face] = i_loop
@@ -174,7 +174,7 @@ def _bisect_face(inputs, f, one, two, base_edge, out):
 
 @inlined
 def _write_sections(inputs, m, scratch, first, first_half, first_edge, first_vertex, out):
-    """Write the sections of all chords as edges, and those chords that meet others as lines."""
+    """Write the sections of all chords as edges, and the chords that intersect others as lines."""
     lines, first_slot, counts, i = out.lines, scratch.first_slot, out.counts, out.counts[EDGES]
     for c in range(m):
         before, last = scratch.node[scratch.chords[c, LO]], scratch.node[scratch.chords[c, HI]]
@@ -205,7 +205,7 @@ def _write_sections(inputs, m, scratch, first, first_half, first_edge, first_ver
 
 @inlined
 def _trace_faces(f, first_half, n_half_edges, scratch, out):
-    """Trace the new faces from that of local half-edge 0, turning a unit's bit where its chord is crossed."""
+    """Trace the new faces from that of local half-edge 0; a unit's bit flips where its chord is crossed."""
     face, stack, signs, loop = scratch.face, scratch.stack, out.faces.signs, out.faces.loop
     for g in range(n_half_edges):
         face[g] = -1
@@ -217,7 +217,7 @@ def _trace_faces(f, first_half, n_half_edges, scratch, out):
         top -= 1
         if face[h] >= 0:
             continue
-        # (2) its signs: those of the first face, or of the one across the chord with the chord's bit turned
+        # (2) its signs: those of the first face, or of the one across the chord with the chord's bit flipped
         if h < first_half:
             for w in range(len(scratch.signs)):
                 signs[i_face, w] = scratch.signs[w]
@@ -225,7 +225,7 @@ def _trace_faces(f, first_half, n_half_edges, scratch, out):
             c = scratch.chord_of_section[edge_of(h - first_half)]
             _copy_signs(signs, face[twin(h)], signs, i_face)
             signs[i_face, scratch.word[c]] ^= scratch.bit[c]
-        # (3) around the face; what lies across its chords comes later
+        # (3) around the face; the faces across its chords are traced later
         g = h
         while True:
             face[g] = i_face
@@ -244,11 +244,11 @@ def _trace_faces(f, first_half, n_half_edges, scratch, out):
 
 @inlined
 def _chord_signs(inputs, f, m, scratch):
-    """Write the sign vector at a face's first node, and where the unit of each chord is in it."""
+    """Write the sign vector at a face's first node, and the word and bit of each chord's unit in it."""
     first = scratch.node[0]
     for w in range(len(scratch.signs)):
-        has_own = len(inputs.face_signs) > 0
-        scratch.signs[w] = inputs.face_signs[f, w] if has_own else inputs.above[first, w]
+        has_face_signs = len(inputs.face_signs) > 0
+        scratch.signs[w] = inputs.face_signs[f, w] if has_face_signs else inputs.above[first, w]
     for c in range(m):
         word, bit = word_and_bit(inputs.unit[scratch.point[scratch.chords[c, LO]]], inputs.h)
         scratch.word[c], scratch.bit[c] = word, bit
@@ -257,13 +257,13 @@ def _chord_signs(inputs, f, m, scratch):
 
 @inlined
 def _trace_disjoint_chords(inputs, f, n, m, base_edge, scratch, out):
-    """Write the new faces of a face whose chords do not meet: one left of all, then that right of each."""
+    """Write the new faces of a face whose chords are disjoint: that left of all, then that right of each."""
     counts, signs, loop = out.counts, out.faces.signs, out.faces.loop
     i_loop, i_edge = counts[HALF_EDGES], counts[EDGES]
     for i in range(m + 1):
         i_face, c = counts[FACES] + i, i - 1
         start = 0 if i == 0 else scratch.chords[c, LO]
-        # (1) signs: those of the first face, or of the one left of the chord with the chord's bit turned
+        # (1) signs: those of the first face, or of the one left of the chord with the chord's bit flipped
         if i == 0:
             for w in range(len(scratch.signs)):
                 signs[i_face, w] = scratch.signs[w]
@@ -296,17 +296,17 @@ def _trace_disjoint_chords(inputs, f, n, m, base_edge, scratch, out):
 
 @inlined
 def _trace_arrangement(inputs, f, n, m, n_intersections, base_edge, base_vertex, scratch, out):
-    """Write the new faces of a face whose chords meet; False if that is left to the slower path for ties."""
-    counts, s, name = out.counts, out.lines.s, out.lines.vertex
+    """Write the new faces of a face whose chords intersect; False if that is left to the path for ties."""
+    counts, s, point = out.counts, out.lines.s, out.lines.vertex  # of intersections, for now
     first, n_lines, n_sections = out.lines.start[counts[LINES]], counts[LINES], m + 2 * n_intersections
     first_half = n + (n & 1)  # even, so that sections have twins as edges have
-    # (1) where the chords meet, in order along each
+    # (1) the intersections, in order along each chord
     read_lines(m, inputs, scratch)
-    if not intersect_chords(m, scratch, s, name, first, out.inside.xy, counts[VERTICES]):
+    if not intersect_chords(m, scratch, s, point, first, out.inside.xy, counts[VERTICES]):
         return False
-    if not sort_intersections(n, m, n_intersections, scratch, s, name, first, inputs.xy):
+    if not sort_intersections(n, m, n_intersections, scratch, s, point, first, inputs.xy):
         return False
-    # (2) what follows what
+    # (2) the sections, and the half-edge after each half-edge
     link_ends(n, first_half, m, scratch)
     first_edge, first_vertex = base_edge + counts[EDGES], base_vertex + counts[VERTICES]
     _write_sections(inputs, m, scratch, first, first_half, first_edge, first_vertex, out)
@@ -323,7 +323,7 @@ def _trace_arrangement(inputs, f, n, m, n_intersections, base_edge, base_vertex,
 
 @inlined
 def _cut_face(inputs, f, n, base_edge, base_vertex, tied, scratch, out):
-    """Cut a face of n nodes along several chords, or mark it as tied; False if memory is too small for it."""
+    """Cut a face of n nodes along several chords, or mark it as tied; False if it needs more memory."""
     counts, first, last = out.counts, inputs.start[f], inputs.start[f + 1]
     # (1) the boundary
     if n > counts[NODES_NEEDED]:
@@ -353,7 +353,7 @@ def _cut_face(inputs, f, n, base_edge, base_vertex, tied, scratch, out):
     if m < 0:
         tied[f] = True
         return True
-    # (3) how often they meet
+    # (3) how many intersections they have
     n_intersections = count_intersections(m, scratch.chords, scratch.first_slot)
     is_large = counts[VERTICES] + n_intersections > len(out.inside.xy)
     if n_intersections > counts[INTERSECTIONS_NEEDED] or is_large:
@@ -372,9 +372,9 @@ def _cut_face(inputs, f, n, base_edge, base_vertex, tied, scratch, out):
 
 @kernel
 def cut_each(inputs, most, tied, scratch, out):
-    """Cut the faces that are not done; stops if there are too many, or at one for which memory is too small.
+    """Cut the faces that are not done; stops if there are too many, or at one that needs more memory.
 
-    In that case `out.counts` says how much it needs.
+    In the latter case `out.counts` says how much.
     """
     base_edge, base_vertex = len(inputs.ends) + len(inputs.unit), inputs.n_vertices + len(inputs.unit)
     counts, f = out.counts, out.counts[FACES_DONE]
@@ -387,12 +387,12 @@ def cut_each(inputs, most, tied, scratch, out):
             for i in range(inputs.start[f], inputs.start[f + 1]):
                 h = inputs.loop[i]
                 k = inputs.point_start[edge_of(h)]
-                own = np.int64(inputs.point_start[edge_of(h) + 1]) - k
+                n_on_edge = np.int64(inputs.point_start[edge_of(h) + 1]) - k
                 out.faces.loop[to + i] = _uncut(h, k)
-                n_points += own
-                one = np.int64(i) if own > 0 and one < 0 else one
-                two = np.int64(i) if own > 0 else two
-            # (2) none, one chord, or several
+                n_points += n_on_edge
+                one = np.int64(i) if n_on_edge > 0 and one < 0 else one
+                two = np.int64(i) if n_on_edge > 0 else two
+            # (2) no chord, one, or several
             if n_points == 0:
                 _copy_face(inputs, f, out)
             elif n_points == 2 and one != two:

@@ -1,8 +1,8 @@
 """Maxima over windows: cut faces where the largest entry of a window changes.
 
 The entries of a window compete one after the other: entry k against the largest so far, as a unit of its own
-that is positive where entry k is larger. Edges between faces on which every window has the same winner in the
-end are taken away again. The label of a network is such a maximum too, over its scores.
+that is positive where entry k is larger. After each round, edges between faces on which every window has the
+same winner are removed again. The label of a network is such a maximum, too, over its scores.
 """
 
 from collections.abc import Callable
@@ -84,11 +84,11 @@ def cut_by_label(
         any face took the slower path for ties.
     """
     n_scores = scores.shape[1]
-    known = np.arange(n_scores)[None]
+    of_node = np.arange(n_scores)[None]
     if n_scores == 1:
-        scores, known = torch.cat([torch.zeros_like(scores), scores], dim=1), np.array([[-1, 0]])
+        scores, of_node = torch.cat([torch.zeros_like(scores), scores], dim=1), np.array([[-1, 0]])
     table = np.arange(scores.shape[1])[None]
-    rounds = _Rounds(planar, scores, table, known, rounding, {}, layer, shared_edges, np.inf)
+    rounds = _Rounds(planar, scores, table, of_node, rounding, {}, layer, shared_edges, np.inf)
     rounds.run()
     labels = rounds.winner[:, 0].astype(np.int64)
     return rounds.planar, rounds.parent, labels, rounds.has_tie(), rounds.is_tied
@@ -102,14 +102,18 @@ class _Rounds:
         planar: PlanarComplex,
         entries: Tensor,
         table: Ints,
-        known: Ints,
+        of_node: Ints,
         rounding: PlaneRounding,
         live: dict[int, Tensor],
         layer: int,
         shared_edges: SharedEdges,
         most: float,
     ) -> None:
-        self.planar, self.entries, self.table, self.known = planar, entries, table, known
+        """`table` has the entries of each window, (windows, size); `of_node` those of the node that they are.
+
+        An entry -1 of the table is padding, one of `of_node` is known without error.
+        """
+        self.planar, self.entries, self.table, self.of_node = planar, entries, table, of_node
         self.rounding, self.live, self.layer = rounding, live, layer
         self.shared_edges, self.most = shared_edges, most
         self.largest = entries[:, table[:, 0]]
@@ -130,30 +134,30 @@ class _Rounds:
         windows, lead = windows[rising], lead[:, torch.from_numpy(rising)]
         if not len(windows):
             return True
-        rounding = _WindowRoundingBounds(self.rounding, self.planar.xy, self.known[windows])
+        rounding = _WindowRoundingBounds(self.rounding, self.planar.xy, self.of_node[windows])
         agree = self.shared_edges.at((self.layer, k), windows)
         after = cut(self.planar, Values.stored(flat(lead)), _ZERO, rounding, self.layer, agree, self.most)
         if after is None:
             return False
         self.is_tied |= after.is_tied
         if len(after.planar.xy) > after.n_old:
-            every = np.arange(len(after.planar.xy))
-            carry = Interpolation.of(after.n_old, len(every), after.edges, after.chords)
-            self._change(lambda tensor: carry.carry(tensor, every))
+            vertices = np.arange(len(after.planar.xy))
+            interpolation = Interpolation.of(after.n_old, len(vertices), after.edges, after.chords)
+            self._change(lambda tensor: interpolation.carry(tensor, vertices))
         wins = np.unpackbits(after.signs.view(np.uint8), axis=1, bitorder="little")[:, : len(windows)]
         self.winner, self.parent = self.winner[after.parent], self.parent[after.parent]
         self.winner[:, windows] = np.where(wins, k, self.winner[:, windows])
         entry = self.entries[:, self.table[windows, k]]
         self.largest[:, windows] = torch.maximum(self.largest[:, windows], entry)
-        self._merge(after.planar)
+        self._dissolve(after.planar)
         return True
 
     def _change(self, function: Callable[[Tensor], Tensor]) -> None:
         self.entries, self.largest = function(self.entries), function(self.largest)
         self.live = {name: function(value) for name, value in self.live.items()}
 
-    def _merge(self, planar: PlanarComplex) -> None:
-        """Take the layer's edges between faces with the same winners away."""
+    def _dissolve(self, planar: PlanarComplex) -> None:
+        """Remove the layer's edges between faces with the same winners."""
         left, right = planar.sides().T
         gone = (planar.born == self.layer) & (left >= 0) & (right >= 0)
         gone[gone] = (self.winner[left[gone]] == self.winner[right[gone]]).all(axis=1)
@@ -162,7 +166,7 @@ class _Rounds:
             self.planar, kept, faces = dissolve(planar, gone)
             vertices = torch.from_numpy(kept)
             self._change(lambda tensor: tensor[vertices])
-            self.winner, self.parent = _of_new(self.winner, faces), _of_new(self.parent, faces)
+            self.winner, self.parent = _of_joined(self.winner, faces), _of_joined(self.parent, faces)
 
     def has_tie(self) -> bool:
         """Whether an entry equals the winner at all corners of a face, up to rounding."""
@@ -173,8 +177,8 @@ class _Rounds:
         return bool((count > 1).any())
 
 
-def _of_new(values: Any, faces: Ints) -> Any:
-    """Values of old faces for the new ones; old faces that were joined have the same."""
+def _of_joined(values: Any, faces: Ints) -> Any:
+    """Values of faces for those that they were joined to, `faces`; faces that were joined have the same."""
     out = np.empty((int(faces.max()) + 1, *values.shape[1:]), values.dtype)
     out[faces] = values
     return out
@@ -182,7 +186,7 @@ def _of_new(values: Any, faces: Ints) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _WindowRoundingBounds:
-    """Rounding bounds of differences within windows."""
+    """Rounding bounds of differences between two entries of a window, at vertices with coordinates `xy`."""
 
     rounding: PlaneRounding
     xy: Floats
@@ -194,5 +198,5 @@ class _WindowRoundingBounds:
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
         """The bounds for pairs of a vertex and a window, (m,)."""
-        own = PlaneRounding(self.rounding.graph, self.rounding.plane, self.xy, self.rounding.node)
-        return 2 * own.largest(vertices, self.table[entries])
+        of_entries = PlaneRounding(self.rounding.graph, self.rounding.plane, self.xy, self.rounding.node)
+        return 2 * of_entries.largest(vertices, self.table[entries])

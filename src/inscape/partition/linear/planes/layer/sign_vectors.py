@@ -1,8 +1,8 @@
 """On which side of its kink each unit of a layer is, at each vertex and on each face.
 
-A sign vector holds one bit per unit, 64 to a word; unit k h + u, entry u of h at kink k, has its bit in the
-k-th block of words. A unit at a vertex is above its kink, below, or on it up to rounding, which takes a
-second bit: vectors of zeros are made only where there are any.
+A sign vector holds one bit per unit, 64 to a word; unit k h + u, entry u of h at kink k, has its bit among
+the k-th ceil(h / 64) words. A unit at a vertex is above its kink, below, or on it up to rounding, for which
+there is a second bit: vectors of zeros are made only if some unit is on its kink.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from inscape.partition.linear.planes.values.values import Values
 
 _RECHECKED_AT_ONCE = 4096
-"""How many vertices with an entry near a kink are evaluated again at once."""
+"""How many vertices with an entry near a kink are rechecked at once."""
 
-SUSPICIOUS = 1e-10
-"""Values this small, relative to the largest of the layer, may be zero up to rounding."""
+RECHECKED_WITHIN = 1e-10
+"""Entries this near to a kink, relative to the largest of the layer, may be on it up to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,9 @@ class Packed:
 
     Attributes:
         above: packed bits of the units above their kink, (n, words).
-        near: the vertices with an entry within `cutoff` of a kink, (n,).
+        near: which vertices have an entry within `cutoff` of a kink, (n,).
         kinks: of the entries, (k,).
-        cutoff: how near to its kink an entry may be on it.
+        cutoff: an entry at most this far from its kink may be on it up to rounding.
     """
 
     above: SignVectors
@@ -50,8 +50,8 @@ class Packed:
 
     def pack(self, z: Any, first: int) -> None:
         """Write the signs of z (k, h) from vertex `first` on."""
-        own = slice(first, first + len(z))
-        pack_vectors(z, self.kinks, self.cutoff, self.above[own], self.near[own])
+        vertices = slice(first, first + len(z))
+        pack_vectors(z, self.kinks, self.cutoff, self.above[vertices], self.near[vertices])
 
     def of(self, vertices: Ints) -> "Packed":
         """The signs at some of the vertices."""
@@ -59,17 +59,20 @@ class Packed:
 
 
 def cutoff_of(z: Any, kinks: Floats, rounding: RoundingBounds, largest: float = 0.0) -> float:
-    """How near to its kink an entry may be on it, from some of z; `largest` is the size of the rest."""
-    some = z[:: max(1, len(z) // 64)]
-    low, high = float(some.min(initial=0.0)), float(some.max(initial=0.0))
-    scale = max(high, -low, largest, *(abs(float(t)) for t in kinks))
-    return scale * (1.0 if rounding.may_be_zero(scale) else SUSPICIOUS)
+    """How far from its kink an entry may be on it up to rounding, by a sample of the vectors z (n, h).
+
+    `largest` bounds the size of entries that are not in z.
+    """
+    sample = z[:: max(1, len(z) // 64)]
+    low, high = float(sample.min(initial=0.0)), float(sample.max(initial=0.0))
+    scale = max(high, -low, largest, *(abs(float(kink)) for kink in kinks))
+    return scale * (1.0 if rounding.may_be_zero(scale) else RECHECKED_WITHIN)
 
 
 def signs_at_vertices(
     values: "Values", kinks: Floats, rounding: RoundingBounds, packed: Packed | None = None
 ) -> tuple[SignVectors, SignVectors]:
-    """Packed bits of the units above their kink and of those on it; (0, words) if none are.
+    """Packed bits of the units above their kink and of those on it, (v, words); of these (0, words) if none.
 
     Args:
         values: of the layer at the vertices, (v, h).
@@ -86,25 +89,25 @@ def signs_at_vertices(
         return above, zero
     vertices = np.flatnonzero(packed.near)
     for first in range(0, len(vertices), _RECHECKED_AT_ONCE):
-        own = vertices[first : first + _RECHECKED_AT_ONCE]
-        exact = values.vectors_at(own)
+        batch = vertices[first : first + _RECHECKED_AT_ONCE]
+        vectors = values.vectors_at(batch)
         for k, kink in enumerate(kinks):
-            vertex, entry = _zeros(np.abs(exact - kink), own, packed.cutoff, rounding)
+            vertex, entry = _zeros(np.abs(vectors - kink), batch, packed.cutoff, rounding)
             if len(vertex):
                 zero = zero if len(zero) else np.zeros_like(above)
                 _mark_zero(above, zero, vertex, entry, k, values.h)
     return above, zero
 
 
-def _zeros(size: Floats, vertices: Ints, cutoff: float, rounding: RoundingBounds) -> tuple[Ints, Ints]:
-    """Pairs of a vertex and an entry whose distance from its kink, `size`, may be rounding."""
-    which, entry = np.nonzero(size <= cutoff)
-    own = size[which, entry]
-    is_zero = own == 0
-    doubt = np.flatnonzero(~is_zero)
-    if len(doubt):
-        is_zero[doubt] = own[doubt] <= rounding(vertices[which[doubt]], entry[doubt])
-    return vertices[which[is_zero]], entry[is_zero]
+def _zeros(distance: Floats, vertices: Ints, cutoff: float, rounding: RoundingBounds) -> tuple[Ints, Ints]:
+    """Pairs of a vertex and an entry whose distance from its kink, (n, h), is at most its rounding bound."""
+    vertex, entry = np.nonzero(distance <= cutoff)
+    near = distance[vertex, entry]
+    is_zero = near == 0
+    unsure = np.flatnonzero(~is_zero)
+    if len(unsure):
+        is_zero[unsure] = near[unsure] <= rounding(vertices[vertex[unsure]], entry[unsure])
+    return vertices[vertex[is_zero]], entry[is_zero]
 
 
 @inlined
@@ -118,7 +121,7 @@ def count_bits(word):
 
 @inlined
 def lowest_bit(word):
-    """The number of the lowest set bit of a word that is not zero: how many are below it."""
+    """The number of the lowest set bit of a word that is not zero: how many bits are below it."""
     return count_bits((word & (~word + np.uint64(1))) - np.uint64(1))
 
 
@@ -135,7 +138,7 @@ def word_and_bit(unit, h):
 def _count_near(values, kink, cutoff):
     """How many entries are within `cutoff` of a kink; counted in floats, which fill vector registers."""
     n = 0.0
-    if kink == 0.0:  # mostly, and quicker
+    if kink == 0.0:  # the usual case, and quicker
         for u in range(len(values)):
             n += 1.0 if abs(values[u]) <= cutoff else 0.0
         return n
@@ -162,7 +165,7 @@ def _pack_above(values, kink, words, first):
 
 @inlined
 def pack_vector(values, kinks, cutoff, words):
-    """Write which entries of a vector are above each kink; returns whether any is nearer than `cutoff`."""
+    """Write which entries of a vector are above each kink; returns whether any is within `cutoff` of one."""
     per, n_near = (len(values) + 63) // 64, 0.0
     for k in range(len(kinks)):
         _pack_above(values, kinks[k], words, k * per)
@@ -172,12 +175,12 @@ def pack_vector(values, kinks, cutoff, words):
 
 @kernel
 def pack_vectors(z, kinks, cutoff, above, near):
-    """Which entries of z (n, h) are above each kink, packed, and which vectors have one near to one.
+    """Write which entries of z (n, h) are above each kink, packed, and which vectors have one near a kink.
 
     Args:
         z: a vector for each of n vertices.
         kinks: (k,).
-        cutoff: how near to a kink an entry counts.
+        cutoff: how near a kink an entry counts.
         above: written, (n, words).
         near: written, (n,).
     """
@@ -187,7 +190,7 @@ def pack_vectors(z, kinks, cutoff, above, near):
 
 @compiled
 def _mark_zero(above, zero, vertices, entries, k, h):
-    """Set the zero bits, and clear the others, of entries at kink number k."""
+    """Set the zero bits of entries at kink number k, and clear their bits above it."""
     per = (h + 63) // 64
     for i in range(len(vertices)):
         word, bit = k * per + (entries[i] >> 6), np.uint64(1) << np.uint64(entries[i] & 63)
@@ -197,9 +200,9 @@ def _mark_zero(above, zero, vertices, entries, k, h):
 
 @compiled
 def signs_of_faces(start, corners, above, zero):
-    """The units that are positive somewhere on each face, those with both signs, and its being tied.
+    """The units that are positive somewhere on each face, those with both signs, and whether it is tied.
 
-    A face is tied if one of the latter is zero at a corner.
+    A face is tied if one of the units with both signs is zero at a corner.
     """
     n, n_words = len(start) - 1, above.shape[1]
     plus, both = np.zeros((n, n_words), np.uint64), np.empty((n, n_words), np.uint64)
@@ -219,7 +222,7 @@ def signs_of_faces(start, corners, above, zero):
 
 @compiled
 def hash_vectors(vectors):
-    """A number for each vector of unsigned integers, by the vector only, (n,); odd if its set bits are."""
+    """A hash of each vector of unsigned integers, (n,); odd if the number of its set bits is."""
     hashes = np.empty(len(vectors), np.uint64)
     one = np.uint64(1)
     for r in range(len(vectors)):

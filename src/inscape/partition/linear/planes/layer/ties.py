@@ -2,10 +2,10 @@
 
 A unit is positive, negative or zero at each node of a face; zero means within the rounding bound of float64.
 Units are taken one after the other: a subface with nodes on both sides of a unit is cut, through its zero
-nodes or through new nodes on its edges. Whatever lies along a line that is there already cuts nothing.
+nodes or through new nodes on its edges. A unit whose line is there already cuts nothing.
 
-Every unit is known at every node, so that this is for faces with few lines. A tied face with many is refused
-(`CrowdedFacesError`): cut into tiles first, it is tied in a few of them.
+The signs of every unit are kept at every node, so that this is for faces with few lines. A tied face with
+many is refused (`CrowdedFacesError`): once it is cut into tiles, only a few of those are tied.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -34,8 +34,8 @@ from inscape.partition.linear.rounding import RoundingBounds
 MOST_SIGNS = 2**20
 """Nodes inside a tied face times its units, at most."""
 
-_TIED, _CLEAR, _CROWDED = range(3)
-"""How cutting a face ended: signs do not fit together, it is cut, or there would be too many nodes."""
+_INCONSISTENT, _CUT, _CROWDED = range(3)
+"""How cutting a face ended: its signs do not fit together, it is cut, or it would have too many nodes."""
 
 Subfaces = tuple[CutFaces, Inside, Lines]
 """What one or more old faces were cut into."""
@@ -46,7 +46,7 @@ class CrowdedFacesError(NonGenericError):
 
     Attributes:
         boxes: the least and greatest coordinates of each of them, (k, 2, 2).
-        n_units: the most units that cut one.
+        n_units: the largest number of units that cut one.
     """
 
     def __init__(self, boxes: list[Floats], n_units: int) -> None:
@@ -69,7 +69,7 @@ def with_tied_faces(
     face_signs: SignVectors,
     both: SignVectors,
     tied: Ints,
-    clear: Subfaces,
+    of_others: Subfaces,
 ) -> Subfaces:
     """The subfaces of the tied faces joined to those of the others, in order of the old faces.
 
@@ -84,36 +84,45 @@ def with_tied_faces(
         face_signs: the sign vector of each face.
         both: packed bits of the units with both signs on each face.
         tied: the faces that are tied.
-        clear: what the others were cut into.
+        of_others: what the others were cut into.
     """
-    inside = clear[1]
+    inside = of_others[1]
     h, n_old = values.h, len(planar.xy)
     start, units, vertex, unit = _tied_pairs(tied, planar.start, planar.loop, planar.ends, both[tied], h)
-    errors, sizes = rounding(vertex, unit % h), values.at(vertex, unit % h) - kinks[unit // h]
+    errors, heights = rounding(vertex, unit % h), values.at(vertex, unit % h) - kinks[unit // h]
     n_points = crossed.point_start[-1]
     n_edges, n_inside = len(planar.ends) + n_points + len(inside.ends), n_old + n_points + len(inside.xy)
     points = crossed.point_start, crossed.of_points(crossed.s)
     edges = planar.ends, *points, crossed.start, crossed.unit, crossed.point
     subfaces: list[Subfaces] = []
     crowded: list[Floats] = []
-    at, n_units = 0, 0
+    first_pair, n_units = 0, 0
     for t, f in enumerate(tied):
         loop = planar.loop[planar.start[f] : planar.start[f + 1]]
-        own = units[start[t] : start[t + 1]]
-        n = len(loop) * len(own)
-        here = slice(at, at + n)
+        of_face = units[start[t] : start[t + 1]]
+        pairs = slice(first_pair, first_pair + len(loop) * len(of_face))
         end, node, *cut = _cut_tied_face(
-            loop, *edges, own, h, sizes[here], errors[here], zero, n_old, xy, face_signs[f], MOST_SIGNS
+            loop,
+            *edges,
+            of_face,
+            h,
+            heights[pairs],
+            errors[pairs],
+            zero,
+            n_old,
+            xy,
+            face_signs[f],
+            MOST_SIGNS,
         )
-        at += n
+        first_pair = pairs.stop
         if end == _CROWDED:
             crowded.append(np.stack([xy[node].min(axis=0), xy[node].max(axis=0)]))
-            n_units = max(n_units, len(own))
+            n_units = max(n_units, len(of_face))
             continue
-        if end == _TIED:
+        if end == _INCONSISTENT:
             near = xy[node].mean(axis=0).tolist()
             raise NonGenericError(
-                f"the zero lines of {len(own)} units meet so closely near {near} "
+                f"the zero lines of {len(of_face)} units meet so closely near {near} "
                 "(in the probe's coordinates) that float64 cannot order them",
                 remedy="move the probe a little",
             )
@@ -122,45 +131,45 @@ def with_tied_faces(
         n_inside += len(subfaces[-1][1].xy)
     if crowded:
         raise CrowdedFacesError(crowded, n_units)
-    return _joined(clear, subfaces)
+    return _joined(of_others, subfaces)
 
 
 def _numbered(face: int, node: Ints, cut: Any, n_edges: int, n_vertices: int) -> Subfaces:
-    """The subfaces of one face, its own edges and vertices numbered from `n_edges` and `n_vertices` on."""
+    """The subfaces of one face, its new edges and vertices numbered from `n_edges` and `n_vertices` on."""
     sizes, loop, signs, ends, xy, (line_ends, start, s, unit, change, vertex) = cut
-    own = half_edge(n_edges, -1 - loop)
+    new_half_edges = half_edge(n_edges, -1 - loop)
     number = np.concatenate([node, n_vertices + np.arange(len(xy))])
-    at = np.where(vertex >= 0, number[vertex], -1)
-    loop = np.where(loop >= 0, loop, own).astype(np.int32)
+    new_vertex = np.where(vertex >= 0, number[vertex], -1)
+    loop = np.where(loop >= 0, loop, new_half_edges).astype(np.int32)
     return (
         CutFaces(np.cumsum(sizes), loop, np.full(len(sizes), face), signs),
         Inside(number[ends].astype(np.int32), xy),
-        Lines(number[line_ends].astype(np.int32), start[1:], s, unit.astype(np.int32), change, at),
+        Lines(number[line_ends].astype(np.int32), start[1:], s, unit.astype(np.int32), change, new_vertex),
     )
 
 
-def _joined(clear: Subfaces, tied: list[Subfaces]) -> Subfaces:
-    """Subfaces of tied faces put after the others; faces in order of their parents."""
-    faces, _inside, lines = clear
-    every = [clear, *tied]
-    start = _running([faces.start, *(f.start for f, _, _ in tied)])
+def _joined(of_others: Subfaces, of_tied: list[Subfaces]) -> Subfaces:
+    """Subfaces of tied faces put after those of the others; then in order of the old faces."""
+    faces, _inside, lines = of_others
+    subfaces = [of_others, *of_tied]
+    start = _offsets([faces.start, *(f.start for f, _, _ in of_tied)])
     loop, parent, signs = (
-        np.concatenate([getattr(f, name) for f, _, _ in every]) for name in ("loop", "parent", "signs")
+        np.concatenate([getattr(f, name) for f, _, _ in subfaces]) for name in ("loop", "parent", "signs")
     )
     order = np.argsort(parent, kind="stable")
     start, loop = reorder_loops(start, loop, order)
     return (
         CutFaces(start, loop, parent[order], signs[order]),
-        Inside(*(np.concatenate([i[k] for _, i, _ in every]) for k in range(2))),
+        Inside(*(np.concatenate([i[k] for _, i, _ in subfaces]) for k in range(2))),
         Lines(
-            np.concatenate([line.ends for _, _, line in every]),
-            _running([lines.start, *(line.start for _, _, line in tied)]),
-            *(np.concatenate([line[k] for _, _, line in every]) for k in range(2, 6)),
+            np.concatenate([line.ends for _, _, line in subfaces]),
+            _offsets([lines.start, *(line.start for _, _, line in of_tied)]),
+            *(np.concatenate([line[k] for _, _, line in subfaces]) for k in range(2, 6)),
         ),
     )
 
 
-def _running(starts: list[Ints]) -> Ints:
+def _offsets(starts: list[Ints]) -> Ints:
     """Offsets of ranges one after the other; the first begins with 0, the others with their first end."""
     shift = np.cumsum([0, *(s[-1] if len(s) else 0 for s in starts[:-1])])
     return np.concatenate([s + by for s, by in zip(starts, shift, strict=True)])
@@ -221,7 +230,7 @@ def _is_zero(zero, v, u, h):
 
 @compiled
 def _fill_vertices(loop, ends, units, h, values_of, errors_of, zero, values, errors, signs):
-    """Values, errors and signs of the units at a face's vertices, in the order of its half-edges."""
+    """Write values, errors and signs of the units at a face's vertices, in the order of its half-edges."""
     for i in range(len(loop)):
         v = origin(ends, loop[i])
         for j in range(len(units)):
@@ -235,21 +244,21 @@ def _fill_vertices(loop, ends, units, h, values_of, errors_of, zero, values, err
 
 @compiled
 def _fill_point(k, s, a, b, units, unit, point, first, last, corner, values, errors, signs, i):
-    """The same at crossing point k of an edge between corners a and b (of `corner`), written to node i."""
-    cv, ce, cs = corner
+    """Write those at node i, crossing point k of an edge between corners a and b, where `corner` has them."""
+    at, error_at, sign_at = corner
     for j in range(len(units)):
-        # (1) between the corners, from the nearer
+        # (1) the value, from the nearer corner, and its error
         if s <= 0.5:
-            values[i, j] = cv[a, j] + s * (cv[b, j] - cv[a, j])
+            values[i, j] = at[a, j] + s * (at[b, j] - at[a, j])
         else:
-            values[i, j] = cv[b, j] + (1.0 - s) * (cv[a, j] - cv[b, j])
-        errors[i, j] = ce[a, j] + s * (ce[b, j] - ce[a, j])
-        # (2) the sign is that of a corner, or says on which side of its own crossing the unit is
-        sign = cs[a, j] if cs[a, j] != 0 else cs[b, j]
-        if cs[a, j] * cs[b, j] < 0:
+            values[i, j] = at[b, j] + (1.0 - s) * (at[a, j] - at[b, j])
+        errors[i, j] = error_at[a, j] + s * (error_at[b, j] - error_at[a, j])
+        # (2) the sign is that of a corner, by the side of the unit's own crossing if the corners differ
+        sign = sign_at[a, j] if sign_at[a, j] != 0 else sign_at[b, j]
+        if sign_at[a, j] * sign_at[b, j] < 0:
             for c in range(first, last):
                 if unit[c] == units[j]:
-                    sign = 0 if point[c] == k else (cs[a, j] if k < point[c] else cs[b, j])
+                    sign = 0 if point[c] == k else (sign_at[a, j] if k < point[c] else sign_at[b, j])
         signs[i, j] = sign
         # (3) the value has the sign that was decided
         if sign == 0:
@@ -261,7 +270,7 @@ def _fill_point(k, s, a, b, units, unit, point, first, last, corner, values, err
 @compiled
 def _at_nodes(loop, ends, point_start, point_s, start, unit, point, units, h, values_of, errors_of, zero, n):
     """Values, errors and signs of the units at all n nodes around a face, (n, units) each."""
-    # (1) at its vertices
+    # (1) at its corners
     n_corners, m = len(loop), len(units)
     corner = np.empty((n_corners, m)), np.empty((n_corners, m)), np.empty((n_corners, m), np.int8)
     _fill_vertices(loop, ends, units, h, values_of, errors_of, zero, *corner)
@@ -295,7 +304,7 @@ def _sign(value, error):
 
 @compiled
 def _place_node(values, errors, xy, signs, p, q, k, x):
-    """Write node x, where unit k is zero between nodes p and q; a unit is zero too where both are."""
+    """Write node x, where unit k is zero between nodes p and q; units that are zero at both are zero, too."""
     s = values[p, k] / (values[p, k] - values[q, k])
     a, b = p, q
     if s > 0.5:
@@ -314,7 +323,7 @@ def _place_node(values, errors, xy, signs, p, q, k, x):
 
 @compiled
 def _larger(old, n):
-    """A matrix with n rows, of which the first are those of another."""
+    """A matrix with n rows, the first of which are those of a smaller one."""
     new = np.empty((n, old.shape[1]), old.dtype)
     for i in range(len(old)):  # entry by entry: numba compiles a slice for seconds
         for j in range(old.shape[1]):
@@ -326,8 +335,8 @@ def _larger(old, n):
 def _passages(nodes, signs, k):
     """Where around a subface unit k passes from positive to negative and back.
 
-    Returns the positions of the last node before each passage that is not on the far side, or -1 if the
-    subface is not cut, -2 if its signs alternate more than once.
+    Returns, as indices into `nodes`, the last node before each passage that is not on its far side; -1 if the
+    subface is not cut, -2 if the signs around it alternate more than once.
     """
     n = len(nodes)
     # (1) are there both signs?
@@ -358,20 +367,20 @@ def _passages(nodes, signs, k):
 
 
 @compiled
-def _half(nodes, start, stop, gate, other, is_new):
-    """The nodes of a subface from position `start` to `stop`, between two gates."""
-    half, n, i = np.empty(len(nodes) + 2, np.int64), 1, start
-    half[0] = gate
+def _one_side(nodes, start, stop, gate, other, is_new):
+    """The subface on one side of a cut: a gate, the nodes from index `start` to `stop`, the other if new."""
+    side, n, i = np.empty(len(nodes) + 2, np.int64), 1, start
+    side[0] = gate
     while True:
-        half[n] = nodes[i]
+        side[n] = nodes[i]
         n += 1
         if i == stop:
             break
         i = (i + 1) % len(nodes)
     if is_new:
-        half[n] = other
+        side[n] = other
         n += 1
-    return half[:n].copy()
+    return side[:n].copy()
 
 
 @compiled
@@ -387,7 +396,7 @@ def _cut_along_units(n, values, errors, signs, xy, most):
         most: nodes inside times units, at most.
 
     Returns:
-        how it ended, the subfaces as loops of nodes, and the four arrays with the new nodes added.
+        how it ended, the subfaces as lists of nodes, and the four arrays with the new nodes added.
     """
     m = values.shape[1]
     subfaces = [np.arange(n)]
@@ -402,7 +411,7 @@ def _cut_along_units(n, values, errors, signs, xy, most):
             if out == -1:
                 continue
             if out == -2:
-                return _TIED, subfaces, values, errors, signs, xy
+                return _INCONSISTENT, subfaces, values, errors, signs, xy
             # (2) the gates, where its line enters and leaves: nodes where it is zero, or new ones on edges
             gates = np.empty(2, np.int64)
             is_new = np.zeros(2, np.bool_)
@@ -428,7 +437,8 @@ def _cut_along_units(n, values, errors, signs, xy, most):
                     if n_fresh == len(fresh):
                         fresh = _larger(fresh, 2 * n_fresh)
                     if p < n and q < n and (abs(p - q) == 1 or abs(p - q) == n - 1):
-                        return _TIED, subfaces, values, errors, signs, xy  # boundary edges are cut already
+                        # the edges of the boundary are cut at all crossings already
+                        return _INCONSISTENT, subfaces, values, errors, signs, xy
                     _place_node(values, errors, xy, signs, p, q, k, n_nodes)
                     fresh[n_fresh, 0], fresh[n_fresh, 1], fresh[n_fresh, 2] = p, q, n_nodes
                     gates[g] = n_nodes
@@ -436,14 +446,17 @@ def _cut_along_units(n, values, errors, signs, xy, most):
                     n_nodes += 1
             # (4) the two subfaces
             ahead, behind = (out + 1) % len(nodes), (back + 1) % len(nodes)
-            subfaces[c] = _half(nodes, ahead, back, gates[0], gates[1], is_new[1])
-            subfaces.append(_half(nodes, behind, out, gates[1], gates[0], is_new[0]))
-    return _CLEAR, subfaces, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
+            subfaces[c] = _one_side(nodes, ahead, back, gates[0], gates[1], is_new[1])
+            subfaces.append(_one_side(nodes, behind, out, gates[1], gates[0], is_new[0]))
+    return _CUT, subfaces, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
 
 
 @compiled
 def _loops(subfaces, n, number):
-    """Subfaces as loops of half-edges: the complex's on the boundary, -1 - h for their own half-edge h."""
+    """Subfaces as loops of half-edges: on the boundary those of the complex, inside -1 - h for half-edge h.
+
+    Half-edges inside are numbered within the face.
+    """
     # (1) how many half-edges there are
     sizes, total = np.empty(len(subfaces), np.int64), 0
     for c in range(len(subfaces)):
@@ -451,17 +464,17 @@ def _loops(subfaces, n, number):
         total += sizes[c]
     loop, ends = np.empty(total, np.int64), np.empty((total, 2), np.int64)
     # (2) around each subface
-    known = {(np.int64(-1), np.int64(-1)): np.int64(0)}  # the edge between two nodes
+    edge_between = {(np.int64(-1), np.int64(-1)): np.int64(0)}  # two nodes
     i, n_edges = 0, 0
     for subface in subfaces:
         for at in range(len(subface)):
             p, q = subface[at], subface[(at + 1) % len(subface)]
             if p < n and q < n and q == (p + 1) % n:  # on the boundary
                 loop[i] = number[p]
-            elif (q, p) in known:  # seen from the other side
-                loop[i] = -1 - half_edge(known[(q, p)], 1)
+            elif (q, p) in edge_between:  # met from the other side
+                loop[i] = -1 - half_edge(edge_between[(q, p)], 1)
             else:
-                known[(p, q)] = np.int64(n_edges)
+                edge_between[(p, q)] = np.int64(n_edges)
                 ends[n_edges, 0], ends[n_edges, 1] = p, q
                 loop[i] = -1 - half_edge(n_edges, 0)
                 n_edges += 1
@@ -471,7 +484,7 @@ def _loops(subfaces, n, number):
 
 @compiled
 def _subface_signs(subfaces, signs, units, h, face_signs):
-    """The sign vector of each subface: that of its face, but for the units that cut the face."""
+    """The sign vector of each subface: that of its face, except for the units that cut the face."""
     per = (h + 63) // 64
     vectors = np.empty((len(subfaces), len(face_signs)), np.uint64)
     for c in range(len(subfaces)):
@@ -491,7 +504,7 @@ def _subface_signs(subfaces, signs, units, h, face_signs):
 def _lines(n, values, signs, units, xy):
     """Each unit's chord, with the nodes inside where other units cross it; see `Lines`.
 
-    A chord starts at its end nearer to (0, 0), around which positions may be known to relative accuracy.
+    A chord starts at its end nearer to (0, 0), around which coordinates may be known to relative accuracy.
     """
     m, n_nodes = len(units), len(values)
     ends, start = np.empty((m, 2), np.int64), np.zeros(m + 1, np.int64)
@@ -511,24 +524,24 @@ def _lines(n, values, signs, units, xy):
             if signs[a, j] * signs[b, j] >= 0:
                 continue
             at = values[a, j] / (values[a, j] - values[b, j])
-            here = -1
+            node = -1
             for v in range(n, n_nodes):
                 if signs[v, k] == 0 and signs[v, j] == 0:
-                    here = v
+                    node = v
                     break
             # (3) inserted in order
             q = i
             while q > first and s[q - 1] > at:
                 s[q], unit[q], change[q], vertex[q] = s[q - 1], unit[q - 1], change[q - 1], vertex[q - 1]
                 q -= 1
-            s[q], unit[q], change[q], vertex[q] = at, units[j], abs(values[b, j] - values[a, j]), here
+            s[q], unit[q], change[q], vertex[q] = at, units[j], abs(values[b, j] - values[a, j]), node
             i += 1
         start[k + 1] = i
     return ends, start, s[:i], unit[:i], change[:i], vertex[:i]
 
 
 def work_on_tied_face(loop: Ints, *rest: Any) -> float:
-    """What cutting a face along m units has to do: signs of all at 2 m boundary nodes and those inside.
+    """The work of cutting a face along m units: the signs of all at 2 m boundary nodes and those inside.
 
     >>> work_on_tied_face(np.arange(4), *[None] * 6, np.arange(10), *[None] * 7, 10**6)
     740.0
@@ -578,7 +591,7 @@ def _cut_tied_face(
 
     Returns:
         how it ended; the nodes of the boundary; sizes and loops of the subfaces, their sign vectors; ends of
-            the face's own edges; coordinates of the nodes inside; the lines.
+            the edges inside; coordinates of the nodes inside; the lines.
     """
     # (1) the boundary
     n = len(loop)
@@ -597,8 +610,8 @@ def _cut_tied_face(
     )
     # (3) the subfaces
     end, subfaces, values, _, signs, xy = _cut_along_units(n, values, errors, signs, xy, most)
-    if end != _CLEAR:
+    if end != _CUT:
         subfaces, values, signs, xy, units = subfaces[:0], values[:n], signs[:n], xy[:n], units[:0]
-    sizes, own_loop, own_ends = _loops(subfaces, n, number)
+    sizes, loops, inside = _loops(subfaces, n, number)
     subface_signs = _subface_signs(subfaces, signs, units, h, face_signs)
-    return end, node, sizes, own_loop, subface_signs, own_ends, xy[n:], _lines(n, values, signs, units, xy)
+    return end, node, sizes, loops, subface_signs, inside, xy[n:], _lines(n, values, signs, units, xy)

@@ -1,11 +1,11 @@
 """The linear map right after an elementwise node, at the vertices after a cut.
 
-At old vertices it is multiplied out, at new ones expanded along lines. If all that is wanted is on which side
-of their kinks its entries are, the vectors at new vertices are not stored.
+At old vertices it is a matrix product, at new ones it is expanded along lines. If only the signs of its
+entries are wanted, the vectors at new vertices are not stored.
 
-Products are taken in blocks that stay in the nearer caches. Vertices with near numbers are near to each
-other, see `complex.renumber`: at those of a block most units are on the same side of their kink. Units that
-are off, and 0, at all of them take no part in a large product.
+Products are taken in blocks that stay in the nearer caches. Vertices with near numbers lie near each other,
+see `complex.renumber`: at those of a block most units are on the same side of their kink. Units that are off,
+and so 0, at all of them are left out of a large product.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -33,49 +33,49 @@ from inscape.partition.linear.planes.values.values import Values, expand, sign_l
 from inscape.partition.linear.rounding import PlaneRounding
 
 SCALE_FROM_VERTICES = 256
-"""From this many old vertices on these tell the scale of a layer; else what bends it on lines counts too."""
+"""From this many old vertices on, these alone tell the scale of a map; else breakpoints on lines do, too."""
 
 LAZY_VALUES_FROM_NUMBERS = 2**22
-"""From this many numbers at new vertices on these are evaluated where they are needed, and not stored ..."""
+"""From this many numbers at new vertices on, these are evaluated where they are needed, and not stored ..."""
 
 LAZY_VALUES_UP_TO_BREAKPOINTS = 8
 """... if chords have at most this many breakpoints on average."""
 
 SCRATCH_FROM_NUMBERS = 2**22
-"""From this many numbers on a map goes into memory that is used again."""
+"""From this many numbers on, a map goes into memory that is used again."""
 
 SKIP_DEAD_UNITS_FROM_VECTORS = 2**12
-"""From this many vectors on units that are off in a whole block are left out of its product."""
+"""From this many vectors on, units that are off in a whole block are left out of its product."""
 
 _NUMBERS_IN_BLOCK = 2**20
 """How many numbers a block has."""
 
 _BLOCK_WITHOUT_DEAD_UNITS = 2**15
-"""How many numbers a block has from which units are left out: the smaller, the more are."""
+"""How many numbers a block has if units are left out: the smaller it is, the more can be."""
 
 _BLOCKS_IN_JOB = 16
-"""How many blocks one thread takes: each job begins anew to choose which units are left out."""
+"""How many blocks one thread takes: each job has to choose from scratch which units are left out."""
 
 VECTORS_FOR_SCALE = 64
-"""How many vectors tell the scale of a map."""
+"""How many vectors are sampled for the scale of a map."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """A map at n vertices.
+    """A linear map at n vertices: some of the old ones, then those on lines between them.
 
     Attributes:
-        plan: of the network.
+        plan: of the walk.
         matrix: the map.
         op: the elementwise node before it.
-        z: that node's input at the old vertices before the cut, (v, ...).
+        z: that node's input at all old vertices, (v, ...).
         is_free: whether the memory of z may be overwritten.
         above: the sign vectors there: which units are on, (v, words).
-        old: which of these vertices are wanted, None for all; they are the first of the n vertices.
-        n: how many vertices are wanted.
-        edges: lines between wanted old vertices.
-        chords: lines between these and vertices on edges.
-        xy: coordinates of a vertex.
+        old: the old vertices to evaluate it at, None for all.
+        n: the number of all vertices to evaluate it at.
+        edges: lines between those old vertices.
+        chords: lines between vertices that are old or on edges.
+        xy: coordinates of some vertices.
     """
 
     plan: Plan
@@ -92,7 +92,7 @@ class LinearMap:
 
     @property
     def n_old(self) -> int:
-        """How many of the vertices are old."""
+        """How many of the n vertices are old."""
         return len(self.z) if self.old is None else len(self.old)
 
     @property
@@ -101,15 +101,12 @@ class LinearMap:
         return int(self.matrix.columns.shape[1])
 
     def evaluate(self) -> tuple[Tensor, Values, Packed | None]:
-        """The vectors that are stored, the map's values, and its signs if a piecewise-linear node follows.
-
-        The memory of the vectors may be larger than they are.
-        """
+        """The vectors that are stored, the map's values, and its signs if a piecewise-linear node follows."""
         is_lazy = self._is_lazy()
         y = self._memory(self.n_old if is_lazy else self.n)
         packed = self._multiply(y[: self.n_old])
-        into = packed or Packed.empty(0, self.h, np.zeros(0), 0.0)
-        signs = into.kinks, into.cutoff, into.above, into.near
+        target = packed or Packed.empty(0, self.h, np.zeros(0), 0.0)
+        signs = target.kinks, target.cutoff, target.above, target.near
         if not is_lazy:
             expand(y.numpy(), self.n_old, self.edges, self.chords, self.matrix.columns, *signs)
             return y, Values.stored(y.numpy()), packed
@@ -127,29 +124,29 @@ class LinearMap:
 
     def _is_lazy(self) -> bool:
         """Whether only signs are wanted, of many vectors, on lines with few breakpoints."""
-        few = len(self.chords.s) <= LAZY_VALUES_UP_TO_BREAKPOINTS * len(self.chords.ends)
+        is_quick = len(self.chords.s) <= LAZY_VALUES_UP_TO_BREAKPOINTS * len(self.chords.ends)
         is_large = (self.n - self.n_old) * self.h >= LAZY_VALUES_FROM_NUMBERS
-        return is_large and few and self.plan.ends_with_signs(self.matrix.last)
+        return is_large and is_quick and self.plan.ends_with_signs(self.matrix.last)
 
-    def _empty_signs(self, some: Floats) -> Packed | None:
-        """Memory for signs, whose cutoff some vectors tell."""
+    def _empty_signs(self, sample: Floats) -> Packed | None:
+        """Memory for signs, if any are wanted; a sample of the vectors tells their cutoff."""
         following = self.plan.elementwise_after(self.matrix.last)
         if following is None:
             return None
         kinks = np.array(following.kinks)
         rounding = PlaneRounding(self.plan.graph, self.plan.plane, self.xy, self.matrix.last)
         largest = 0.0 if self.n_old >= SCALE_FROM_VERTICES else self._largest_sag()
-        return Packed.empty(self.n, self.h, kinks, cutoff_of(some, kinks, rounding, largest))
+        return Packed.empty(self.n, self.h, kinks, cutoff_of(sample, kinks, rounding, largest))
 
     def _largest_sag(self) -> float:
-        """A bound for what one breakpoint bends an entry on its line by."""
+        """A bound for how far one breakpoint bends an entry on its line."""
         changes = [float(np.abs(line.change).max(initial=0.0)) for line in (self.edges, self.chords)]
         return max(changes) * float(np.abs(self.matrix.columns).max()) / 4
 
     def _memory(self, n: int) -> Tensor:
         """Memory for n vectors.
 
-        If z is free and its vectors are as long, that is its memory, which products take block by block.
+        If z is free and its vectors are as long, this is its memory: products overwrite it block by block.
         """
         z, h = self.z, self.h
         if n * h < SCRATCH_FROM_NUMBERS:
@@ -161,35 +158,38 @@ class LinearMap:
 
 
 class Restriction(NamedTuple):
-    """Lines between some of the vertices, which are numbered anew: old ones first, in order."""
+    """The vertices and lines that give the values at some vertices; with new numbers, old vertices first."""
 
     old: Ints
-    """The old vertices."""
+    """The old vertices among them, by their earlier numbers."""
     n: int
     """How many vertices there are in all."""
     edges: Lines
     """Lines between old vertices."""
     chords: Lines
-    """Lines between these and vertices on edges."""
-    wanted: Ints
-    """Where the vertices that were wanted are."""
+    """Lines between vertices that are old or on edges."""
+    vertices: Ints
+    """The new numbers of the vertices at which values are wanted."""
 
 
-def restricted(n_old: int, n: int, edges: Lines, chords: Lines, wanted: Ints) -> Restriction:
-    """What gives values at the vertices `wanted` of n, of which the first n_old are old."""
+def restricted(n_old: int, n: int, edges: Lines, chords: Lines, vertices: Ints) -> Restriction:
+    """What gives the values at some of n vertices, of which the first n_old are old."""
     needed = np.zeros(n, bool)
-    needed[wanted] = True
-    used_chords, used_edges = _needing(chords, needed), _needing(edges, needed)
+    needed[vertices] = True
+    used_chords, used_edges = _used(chords, needed), _used(edges, needed)
     number = np.cumsum(needed) - 1
-    old = np.flatnonzero(needed[:n_old])
-    own_edges = _chosen(edges, used_edges, needed, number)
-    own_chords = _chosen(chords, used_chords, needed, number)
-    return Restriction(old, int(number[-1]) + 1, own_edges, own_chords, number[wanted])
+    return Restriction(
+        old=np.flatnonzero(needed[:n_old]),
+        n=int(number[-1]) + 1,
+        edges=_renumbered(edges, used_edges, needed, number),
+        chords=_renumbered(chords, used_chords, needed, number),
+        vertices=number[vertices],
+    )
 
 
 @compiled
-def _needing(lines, needed):
-    """The lines on which a vertex is needed, (l,); their ends become needed."""
+def _used(lines, needed):
+    """Which lines have a vertex that is needed, (l,); the vertices at their ends become needed."""
     used = np.zeros(len(lines.ends), np.bool_)
     for line in range(len(used)):
         for k in range(lines.start[line], lines.start[line + 1]):
@@ -200,16 +200,16 @@ def _needing(lines, needed):
     return used
 
 
-def _chosen(lines: Lines, used: Bools, needed: Bools, number: Ints) -> Lines:
-    """Some of the lines, with all their breakpoints."""
-    own = np.repeat(used, np.diff(lines.start))
-    vertex = lines.vertex[own]
+def _renumbered(lines: Lines, used: Bools, needed: Bools, number: Ints) -> Lines:
+    """The lines that are used, with all their breakpoints and the new numbers of vertices."""
+    on_used = np.repeat(used, np.diff(lines.start))
+    vertex = lines.vertex[on_used]
     return Lines(
         ends=number[lines.ends[used]].astype(np.int32),
         start=np.concatenate([[0], np.cumsum(np.diff(lines.start)[used])]),
-        s=lines.s[own],
-        unit=lines.unit[own],
-        change=lines.change[own],
+        s=lines.s[on_used],
+        unit=lines.unit[on_used],
+        change=lines.change[on_used],
         vertex=np.where((vertex < 0) | ~needed[vertex], -1, number[vertex]),
     )
 
@@ -253,7 +253,7 @@ BlockProduct = Callable[[Floats, SignVectors, Tensor], None]
 
 
 class _WithoutDeadUnits:
-    """A product of the units that are on in a block, which are mostly those of the block before."""
+    """The product with the units that are on in a block, which are mostly those of the block before."""
 
     def __init__(self, product: BentProduct) -> None:
         n_in, n_out = product.columns.shape
@@ -264,7 +264,7 @@ class _WithoutDeadUnits:
         self._factors = torch.from_numpy(self._bent), torch.from_numpy(self._chosen)
 
     def begin(self) -> None:
-        """Choose units anew, whatever was used before."""
+        """Forget which units were used before."""
         self._n_used = 1
 
     def __call__(self, z: Floats, above: SignVectors, out: Tensor) -> None:
@@ -277,34 +277,34 @@ def multiply(
     product: BentProduct,
     z: Floats,
     above: SignVectors,
-    chosen: Ints | None,
+    which: Ints | None,
     y: Tensor,
     empty_signs: Callable[[Floats], Packed | None],
 ) -> Packed | None:
-    """Write a map into `y` (k, out), and its signs.
+    """Write a map of vectors into `y` (k, out), and its signs.
 
     Args:
         product: the map.
-        z: what it is a map of, (n, in).
-        above: the sign vectors of z: which units are on, (n, words).
-        chosen: which vectors of z to take, (k,), all of them if None: then y may be the same memory.
+        z: the vectors, (n, in).
+        above: their sign vectors: which units are on, (n, words).
+        which: the vectors to take, (k,); None for all, and then y may be the memory of z.
         y: written.
-        empty_signs: a function that gives memory for the signs, once it has seen some vectors.
+        empty_signs: gives memory for the signs, if any are wanted, given a sample of the map.
     """
 
     def write(begin: int, end: int, packed: Packed | None) -> None:
         """Blocks of one job."""
         with product.job() as of_block, torch.no_grad():
             for first in range(begin, end, product.size):
-                own: Any = slice(first, first + product.size)
-                out, own = y[own], own if chosen is None else chosen[own]
-                of_block(z[own], above[own], out)
+                block: Any = slice(first, first + product.size)
+                out, block = y[block], block if which is None else which[block]
+                of_block(z[block], above[block], out)
                 if packed is not None:
                     packed.pack(out.numpy(), first)
 
     begin = 0
     if product.leaves_out:
-        packed = empty_signs(_sample(product, z, above, chosen))
+        packed = empty_signs(_sample(product, z, above, which))
     else:  # a block of many vectors
         begin = min(product.size, len(y))
         write(0, begin, None)
@@ -319,23 +319,23 @@ def multiply(
     return packed
 
 
-def _sample(product: BentProduct, z: Floats, above: SignVectors, chosen: Ints | None) -> Floats:
-    """The map of a few vectors from all over, for its scale: a small block may lie where it vanishes."""
-    n = len(z) if chosen is None else len(chosen)
-    some = np.arange(0, n, max(1, -(-n // min(VECTORS_FOR_SCALE, product.size))))
-    own = some if chosen is None else chosen[some]
-    out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
+def _sample(product: BentProduct, z: Floats, above: SignVectors, which: Ints | None) -> Floats:
+    """The map of a few vectors from everywhere, for its scale: a small block may lie where it vanishes."""
+    n = len(z) if which is None else len(which)
+    evenly = np.arange(0, n, max(1, -(-n // min(VECTORS_FOR_SCALE, product.size))))
+    sample = evenly if which is None else which[evenly]
+    out = torch.empty((len(sample), len(product.bias)), dtype=torch.float64)
     with product.job() as of_block:
-        of_block(z[own], above[own], out)
+        of_block(z[sample], above[sample], out)
     return out.numpy()
 
 
 @inlined
 def _choose(above, columns, used, n, chosen):
-    """Write which units are on in any vector, and the columns of W that they meet; returns how many.
+    """Write which units are on in any vector, and their columns of W; returns how many there are.
 
-    The first of them, which stands for the bias, stays. Of the others only those change that are not used any
-    more, which the last ones replace, and those that were not used so far.
+    The first of them, which stands for the bias, stays. Of the others only those change that are no longer
+    used, which the last ones replace, and those that were not used before.
     """
     one = np.uint64(1)
     for w in range(above.shape[1]):
@@ -343,7 +343,7 @@ def _choose(above, columns, used, n, chosen):
         word = np.uint64(0)
         for r in range(len(above)):
             word |= above[r, w]
-        # (2) those that were used so far stay, or are replaced by the last one
+        # (2) those that were used before stay, or are replaced by the last one
         k = 1
         while k < n:
             if used[k] >> 6 != w:
@@ -355,7 +355,7 @@ def _choose(above, columns, used, n, chosen):
                 n -= 1
                 used[k] = used[n]
                 copy(chosen[n], chosen[k])
-        # (3) the others come last
+        # (3) the others are added at the end
         while word:
             used[n] = 64 * w + lowest_bit(word)
             word &= word - np.uint64(1)
@@ -366,7 +366,7 @@ def _choose(above, columns, used, n, chosen):
 
 @kernel
 def _prepare(z, above, columns, used, n, bent, chosen):
-    """Choose units, and write the columns of z that they are, where positive; returns how many."""
+    """Choose units, and write their entries of z where these are positive, else 0; returns how many."""
     n = _choose(above, columns, used, n, chosen)
     for r in range(len(z)):
         vector, out = z[r], bent[r]

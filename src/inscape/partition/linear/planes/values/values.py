@@ -1,6 +1,7 @@
-"""The values of a layer at the vertices: vectors that are stored, lines between them that give the others.
+"""The values of a layer at the vertices: vectors that are stored, and lines that give the others.
 
-On lines a linear map of a bent tensor follows without a product each, by the formula of `bent_line`.
+At the vertices on a line a linear map of a bent tensor follows by the formula of `bent_line`, without a
+matrix product for each.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -34,7 +35,7 @@ _NO_LINES = Lines(
 
 
 class Values(NamedTuple):
-    """A tensor at the vertices, (v, h): a linear map of a bent tensor where vectors are not stored."""
+    """A tensor at the vertices, (v, h); where its vectors are not stored, a linear map of a bent tensor."""
 
     vectors: Floats
     """The values at the first vertices, (n, h): a vector of h entries for each."""
@@ -49,7 +50,7 @@ class Values(NamedTuple):
     breakpoint: Int32s
     """The breakpoint of that line at which it lies."""
     number: Ints
-    """What the vertices are called here, empty if by their numbers."""
+    """The number that each vertex has here; empty if that is its own."""
 
     @classmethod
     def stored(cls, vectors: Floats) -> "Values":
@@ -59,7 +60,7 @@ class Values(NamedTuple):
 
     @classmethod
     def on_lines(cls, vectors: Floats, edges: Lines, chords: Lines, columns: Floats, n: int) -> "Values":
-        """A tensor of which the first vectors are stored, and n more vertices whose lines are to be found."""
+        """A tensor whose first vectors are stored; the lines of n more vertices are still to be written."""
         line, breakpoint = np.empty(n, np.int32), np.full(n, -1, np.int32)
         return cls(vectors, edges, chords, columns, line, breakpoint, _NO_INTS)
 
@@ -89,7 +90,7 @@ class Values(NamedTuple):
         return out
 
     def vectors_at(self, vertices: Ints) -> Floats:
-        """Rows at vertices, (m, h)."""
+        """The vectors at vertices, (m, h)."""
         if self.is_stored:
             return np.asarray(self.vectors[vertices])
         out = np.empty((len(vertices), self.h))
@@ -98,24 +99,24 @@ class Values(NamedTuple):
 
 
 @kernel
-def _move_up(vectors, chosen):
-    """Move the vectors that are chosen, in order, to the front."""
-    for i in range(len(chosen)):
-        if chosen[i] != i:
-            vector, out = vectors[chosen[i]], vectors[i]
+def _move_up(vectors, vertices):
+    """Move the vectors of some vertices, which ascend, to the front."""
+    for i in range(len(vertices)):
+        if vertices[i] != i:
+            vector, out = vectors[vertices[i]], vectors[i]
             for u in range(len(out)):
                 out[u] = vector[u]
 
 
 @inlined
 def _between(first, last, s):
-    """The value at s between two that are linked by a straight line, true at both ends."""
+    """Linear interpolation at s between the values at 0 and 1, exact at both ends."""
     return first + s * (last - first) if s <= 0.5 else last + (1.0 - s) * (first - last)
 
 
 @inlined
 def _sags(lines, line, s, columns, u):
-    """By how much the breakpoints of a line bend entry u down at s."""
+    """By how much the breakpoints of a line bend entry u down at s, see `bent_line.sag`."""
     total = 0.0
     for k in range(lines.start[line], lines.start[line + 1]):
         total += sag(s, lines.s[k], lines.change[k]) * columns[lines.unit[k], u]
@@ -135,7 +136,7 @@ def _on_edge(values, v, u):
 
 @inlined
 def value(values, vertex, u):
-    """Entry u at a vertex of which the vector may not be stored."""
+    """Entry u at a vertex whose vector may not be stored."""
     n, chords = len(values.vectors), values.chords
     v = values.number[vertex] if len(values.number) > 0 else np.int64(vertex)
     if v < n or values.line[v - n] < len(values.edges.ends):
@@ -159,7 +160,7 @@ class Interpolation:
 
     Attributes:
         n_old: the number of old vertices.
-        source: for each new vertex up to four old ones of which it is a mean, (n, 4).
+        source: up to four old vertices, of which each new one is a weighted mean, (n, 4).
         weight: their weights, (n, 4).
         zeros: pairs of a new vertex and a unit that is on its kink there, in order of the vertices, (k, 2).
     """
@@ -173,7 +174,7 @@ class Interpolation:
     def of(cls, n_old: int, n: int, edges: Lines, chords: Lines) -> "Interpolation":
         """The interpolation after a cut, to n vertices of which the first n_old are old.
 
-        New ones lie on edges, or on chords between old ones and those on edges.
+        New ones lie on edges, or on chords between vertices that are old or on edges.
         """
         source, weight = np.zeros((n - n_old, 4), np.int64), np.zeros((n - n_old, 4))
         _write_sources(n_old, edges, chords, source, weight)
@@ -181,23 +182,23 @@ class Interpolation:
         zeros = np.concatenate(pairs)
         return cls(n_old, source, weight, zeros[np.argsort(zeros[:, 0], kind="stable")])
 
-    def carry(self, z: Tensor, wanted: Ints) -> Tensor:
+    def carry(self, z: Tensor, vertices: Ints) -> Tensor:
         """A tensor at some of the vertices, in that order."""
-        out = empty((len(wanted), *z.shape[1:]))
-        _gather(flat(z), self.n_old, self.source, self.weight, wanted, out.view(len(out), -1).numpy())
+        out = empty((len(vertices), *z.shape[1:]))
+        _gather(flat(z), self.n_old, self.source, self.weight, vertices, out.view(len(out), -1).numpy())
         return out
 
-    def carry_input(self, z: Tensor, wanted: Ints, kinks: Floats) -> Tensor:
+    def carry_input(self, z: Tensor, vertices: Ints, kinks: Floats) -> Tensor:
         """The input of the layer that was cut, exactly on its kink where a unit is zero."""
-        out = self.carry(z, wanted)
-        number = np.full(int(wanted.max(initial=-1)) + 1, -1)
-        number[wanted] = np.arange(len(wanted))
+        out = self.carry(z, vertices)
+        number = np.full(int(vertices.max(initial=-1)) + 1, -1)
+        number[vertices] = np.arange(len(vertices))
         vertex, unit = self.zeros[:, 0], self.zeros[:, 1]
-        there = vertex < len(number)
-        there[there] = number[vertex[there]] >= 0
-        h = max(1, z[0].numel())
+        is_given = vertex < len(number)
+        is_given[is_given] = number[vertex[is_given]] >= 0
+        vertex, unit, h = vertex[is_given], unit[is_given], max(1, z[0].numel())
         values = out.view(len(out), -1).numpy()
-        values[number[vertex[there]], unit[there] % h] = kinks[unit[there] // h]
+        values[number[vertex], unit % h] = kinks[unit // h]
         return out
 
 
@@ -218,38 +219,38 @@ def _write_sources(n_old, edges, chords, source, weight):
                 continue
             for d in range(2):
                 end = chords.ends[line, d]
-                share = chords.s[k] if d == 1 else 1.0 - chords.s[k]
+                of_end = chords.s[k] if d == 1 else 1.0 - chords.s[k]
                 for j in range(2):
                     if end >= n_old:
                         source[i, 2 * d + j] = source[end - n_old, j]
-                        weight[i, 2 * d + j] = share * weight[end - n_old, j]
+                        weight[i, 2 * d + j] = of_end * weight[end - n_old, j]
                     else:
                         source[i, 2 * d + j] = end
-                        weight[i, 2 * d + j] = share if j == 0 else 0.0
+                        weight[i, 2 * d + j] = of_end if j == 0 else 0.0
 
 
 @kernel
-def _gather(z, n_old, source, weight, wanted, out):
+def _gather(z, n_old, source, weight, vertices, out):
     """Write the vectors of vertices: stored, or means of those of their sources."""
     h = z.shape[1]
-    for r in range(len(wanted)):
-        v = wanted[r]
+    for i in range(len(vertices)):
+        v = vertices[i]
         if v < n_old:
             for u in range(h):
-                out[r, u] = z[v, u]
+                out[i, u] = z[v, u]
             continue
         s, w = source[v - n_old], weight[v - n_old]
         a, b, c, d = z[s[0]], z[s[1]], z[s[2]], z[s[3]]
         if w[2] == 0.0 and w[3] == 0.0:
             for u in range(h):
-                out[r, u] = w[0] * a[u] + w[1] * b[u]
+                out[i, u] = w[0] * a[u] + w[1] * b[u]
         else:
             for u in range(h):
-                out[r, u] = (w[0] * a[u] + w[1] * b[u]) + (w[2] * c[u] + w[3] * d[u])
+                out[i, u] = (w[0] * a[u] + w[1] * b[u]) + (w[2] * c[u] + w[3] * d[u])
 
 
 CARRIED_ALONG_ABOVE_BREAKPOINTS = 4
-"""On lines with more breakpoints than this the sum over them is carried along from point to point."""
+"""On lines with more breakpoints than this the sum over them is updated from point to point."""
 
 
 @inlined
@@ -266,43 +267,43 @@ def _by_formula(a, b, s, entry, change, i, out, columns):
             out[v] -= weight * column[v]
 
 
-NUMBERS_IN_STRETCH = 2**12
-"""Breakpoints of the lines that one thread takes at a time ..."""
+BREAKPOINTS_IN_STRETCH = 2**12
+"""About how many breakpoints are on the lines of a stretch, which one thread takes ..."""
 
 MOST_STRETCHES = 100
-"""... if these are not too many: they have a byte for each vertex."""
+"""... if there are not more stretches than this, whose numbers fit into a byte for each vertex."""
 
 OPEN, DONE = 0, -1
-"""What stands for the stretch at a vertex that any may fill, and at one that none is to fill any more."""
+"""In place of a stretch's number: at a vertex that any stretch may fill, at one that none has to any more."""
 
 
 def stretches(lines: Lines, n: int, stretch_of: Any, *, is_disjoint: bool) -> list[tuple[int, Lines]]:
-    """Lines in stretches that threads can take at a time, each with its number.
+    """Lines in stretches that threads can take in parallel, each with its number.
 
-    The first line on which a vertex from n on lies gives the values there. One thread meets that line first;
-    for several the stretch of that line is written, unless no two lines have a vertex in common.
+    The first line on which a vertex lies gives the values there. A single thread meets that line first; for
+    several threads the number of its stretch is written, unless no two lines have a vertex in common.
 
     Args:
         lines: all of them.
-        n: the vertices before are not open.
+        n: the vertices before this one are never open.
         stretch_of: for each vertex from n on which stretch is to fill it, or `OPEN`, or `DONE`.
         is_disjoint: whether no vertex lies on two lines.
     """
     if not is_parallel():
         return [(OPEN, lines)]
     first, last = int(lines.start[0]), int(lines.start[-1])
-    n_stretches = min(-(-(last - first) // NUMBERS_IN_STRETCH), MOST_STRETCHES)
+    n_stretches = min(-(-(last - first) // BREAKPOINTS_IN_STRETCH), MOST_STRETCHES)
     if n_stretches < 2:
         return [(OPEN, lines)]
     even = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
     inner = np.unique(np.searchsorted(lines.start, even))
     bounds = [0, *inner[(inner > 0) & (inner < len(lines.ends))].tolist(), len(lines.ends)]
-    own = [lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1]) for a, b in pairwise(bounds)]
+    cut = [lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1]) for a, b in pairwise(bounds)]
     if is_disjoint:
-        return [(OPEN, some) for some in own]
-    for number, some in enumerate(own, 1):
-        _write_stretch(some, number, n, stretch_of)
-    return list(enumerate(own, 1))
+        return [(OPEN, stretch) for stretch in cut]
+    for number, stretch in enumerate(cut, 1):
+        _write_stretch(stretch, number, n, stretch_of)
+    return list(enumerate(cut, 1))
 
 
 @kernel
@@ -316,7 +317,7 @@ def _write_stretch(lines, number, n, stretch_of):
 
 @kernel
 def _expand_each(y, number, lines, columns, stretch_of, base, slope, kinks, cutoff, above, near):
-    """Fill the vectors at the breakpoints of a stretch of lines that are for it to fill; each once."""
+    """Fill the vectors at those breakpoints of a stretch of lines that it is to fill, each once."""
     for line in range(len(lines.ends)):
         # (1) is there anything to fill?
         first, last = lines.start[line], lines.start[line + 1]
@@ -326,8 +327,8 @@ def _expand_each(y, number, lines, columns, stretch_of, base, slope, kinks, cuto
         if not is_open:
             continue
         # (2) with many breakpoints the line is followed from its first end
-        a, b, own = lines.ends[line, 0], lines.ends[line, 1], slice(first, last)
-        s, entry, change = lines.s[own], lines.unit[own], lines.change[own]
+        a, b = lines.ends[line, 0], lines.ends[line, 1]
+        s, entry, change = lines.s[first:last], lines.unit[first:last], lines.change[first:last]
         is_long = last - first > CARRIED_ALONG_ABOVE_BREAKPOINTS
         if is_long:
             start_line(y[a], y[b], s, entry, change, 0, len(s), columns, base, slope)
@@ -361,15 +362,15 @@ def expand(
     """Fill the vectors of y (v, out) at the breakpoints of lines, first those of edges, then those of chords.
 
     Args:
-        y: the map at the vertices; the first n_old vectors are known.
-        n_old: how many.
-        edges: lines between known vectors, whose units are entries.
-        chords: lines between vectors that are known then.
+        y: the map at the vertices, filled at the first n_old.
+        n_old: the number of old vertices.
+        edges: lines between old vertices, whose units are entries.
+        chords: lines between vertices that are old or on edges.
         columns: the transpose of the map, (in, out).
         kinks: of the new vectors' entries.
-        cutoff: how near to a kink an entry counts.
-        above: the signs of the new vectors are written there, see `pack_vectors`; nothing is if it is empty.
-        near: the same for those that have an entry near to a kink.
+        cutoff: how near a kink an entry counts.
+        above: written with the signs of the new vectors, see `pack_vectors`, unless it is empty.
+        near: likewise, whether they have an entry near a kink.
     """
     stretch_of = np.zeros(len(y), np.int8)
     stretch_of[:n_old] = DONE
@@ -379,7 +380,8 @@ def expand(
         _expand_each(y, number, lines, columns, stretch_of, base, slope, kinks, cutoff, above, near)
 
     for lines in (edges, chords):
-        spread(partial(fill, *own) for own in stretches(lines, 0, stretch_of, is_disjoint=lines is edges))
+        parallel = stretches(lines, 0, stretch_of, is_disjoint=lines is edges)
+        spread(partial(fill, *stretch) for stretch in parallel)
 
 
 @inlined
@@ -388,14 +390,15 @@ def _evaluate(values, v, out):
     n, edges = len(values.vectors), values.edges
     if v >= n:
         line = values.line[v - n]
-        own, i = slice(edges.start[line], edges.start[line + 1]), values.breakpoint[v - n] - edges.start[line]
+        first, last = edges.start[line], edges.start[line + 1]
         a, b = values.vectors[edges.ends[line, 0]], values.vectors[edges.ends[line, 1]]
-        _by_formula(a, b, edges.s[own], edges.unit[own], edges.change[own], i, out, values.columns)
+        s, entry, change = edges.s[first:last], edges.unit[first:last], edges.change[first:last]
+        _by_formula(a, b, s, entry, change, values.breakpoint[v - n] - first, out, values.columns)
 
 
 @kernel
-def _locate(values, lines, base_line):
-    """Write where the vertices on lines lie; several breakpoints may be at one."""
+def _write_lines(values, lines, base_line):
+    """Write the line and the breakpoint of each vertex on lines; several breakpoints may be at one vertex."""
     n = len(values.vectors)
     for line in range(len(lines.ends)):
         for k in range(lines.start[line], lines.start[line + 1]):
@@ -413,7 +416,7 @@ def _sign(vector, x, signs):
 
 @kernel
 def _sign_each(values, number, lines, n_ends, stretch_of, at_a, at_b, vector, signs):
-    """Write the signs at the vertices that a stretch of lines is to fill, and at their ends if n_ends = 2."""
+    """Write the signs at the vertices that a stretch of lines is to fill, and at the lines' n_ends ends."""
     n = len(values.vectors)
     for line in range(len(lines.ends)):
         # (1) is there anything to sign?
@@ -446,14 +449,14 @@ def _sign_each(values, number, lines, n_ends, stretch_of, at_a, at_b, vector, si
 def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors, near: Bools) -> None:
     """Write where the vertices on the lines of `values` lie, and their signs; their vectors are not stored.
 
-    Chords come first: the vectors at their ends, which lie on edges, are evaluated once.
+    Chords come first, so that the vectors at their ends, which lie on edges, are evaluated once.
 
     Args:
         values: the first vectors are stored; `breakpoint` is -1 at the other vertices.
         kinks: of the entries.
-        cutoff: how near to a kink an entry counts.
-        above: written at the new vertices, see `pack_vectors`.
-        near: the same for those that have an entry near to a kink.
+        cutoff: how near a kink an entry counts.
+        above: written with the signs at the other vertices, see `pack_vectors`.
+        near: likewise, whether they have an entry near a kink.
     """
     h, edges, chords = values.h, values.edges, values.chords
     n, stretch_of = len(values.vectors), np.zeros(len(values.line), np.int8)
@@ -462,10 +465,10 @@ def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors,
         scratch = np.empty(h), np.empty(h), np.empty(h)
         _sign_each(values, number, lines, n_ends, stretch_of, *scratch, (kinks, cutoff, above, near))
 
-    spread(partial(_locate, values, *own) for own in ((edges, 0), (chords, len(edges.ends))))
-    # an end of chords has the same signs, whichever of them writes these
-    spread(partial(sign, 2, *own) for own in stretches(chords, n, stretch_of, is_disjoint=False))
-    spread(partial(sign, 0, *own) for own in stretches(edges, n, stretch_of, is_disjoint=True))
+    spread(partial(_write_lines, values, *lines) for lines in ((edges, 0), (chords, len(edges.ends))))
+    # a vertex at which several chords end gets the same signs, whichever of them writes these
+    spread(partial(sign, 2, *stretch) for stretch in stretches(chords, n, stretch_of, is_disjoint=False))
+    spread(partial(sign, 0, *stretch) for stretch in stretches(edges, n, stretch_of, is_disjoint=True))
 
 
 @kernel
