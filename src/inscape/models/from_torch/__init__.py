@@ -12,7 +12,8 @@ from torch import Tensor
 from inscape.arrays import Shape
 from inscape.models.from_torch.moving import MOVING
 from inscape.models.from_torch.nonlinear import BENDS, ENDINGS
-from inscape.models.from_torch.recorder import CallTranslation, Recorder, Value, called
+from inscape.models.from_torch.obstacles import called
+from inscape.models.from_torch.recorder import CallTranslation, Recorder, Value
 from inscape.models.from_torch.sums_and_products import MATRICES, SUMS
 from inscape.models.from_torch.writes import REPLACEMENTS
 from inscape.models.graph.affine import MOVES, by_torch
@@ -157,10 +158,10 @@ def _ending(recorder: Recorder, node: int) -> str | None:
     while True:
         op, inputs = recorder.nodes[node].op.name, recorder.nodes[node].inputs
         name = recorder.calls_behind.get(node, op)
-        if node in recorder.heads or called(name) in PROBABILITIES:
-            return recorder.heads.get(node, called(name))
         if name in LAYERS or (name in ("add", "sub") and len(inputs) == 1 and _is_layer(recorder, inputs[0])):
             return "weights"
+        if node in recorder.heads or called(name) in PROBABILITIES:
+            return recorder.heads.get(node, called(name))
         if name not in MOVES or len(inputs) != 1:
             return None
         node = inputs[0]

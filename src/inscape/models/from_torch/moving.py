@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, snapshot, unknown
+from inscape.models.from_torch.obstacles import called, unknown
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value, snapshot
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.gates import Condition, Positive

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from inscape.models.from_torch.moving import check_axes
-from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, unknown
+from inscape.models.from_torch.obstacles import called, unknown
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value
 from inscape.models.from_torch.sums_and_products import together
 from inscape.models.graph import affine, sorting
 from inscape.models.graph.network import IsRandom, Jumps, MixesPoints, NotPiecewiseAffine, NotSupportedYet

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from inscape.models.decision_rules import NeverTaken, inverse_of
 from inscape.models.from_torch.moving import COMPARISONS, compared, on_slices
-from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, snapshot, unknown
+from inscape.models.from_torch.obstacles import called, unknown
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value, snapshot
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.gates import Both, Condition, Not, Operand, Positive

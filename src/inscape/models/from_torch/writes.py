@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from inscape.models.from_torch.moving import kept
-from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, snapshot
+from inscape.models.from_torch.obstacles import called
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value, snapshot
 from inscape.models.from_torch.sums_and_products import masked_fill
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
