@@ -1,9 +1,9 @@
 """How many threads work on one call, and how they do: in order, each with one thread for its products.
 
-Work is cut into jobs by rules that know nothing of threads, and each job computes in one thread, the products
-of torch and BLAS included. So the numbers are the same to the last bit however many jobs run at a time. What
-the caller sees is the same, too: results come in the order of the jobs, and of several errors the one of the
-first job; progress is reported and warnings are given in the thread that called.
+Work is divided into jobs by rules that know nothing of threads, and each job computes in one thread, the
+products of torch and BLAS included. So the numbers are the same to the last bit however many jobs run at a
+time. What the caller sees is the same, too: results come in the order of the jobs, and of several errors the
+one of the first job; progress is reported and warnings are given in the thread that called.
 """
 
 import os

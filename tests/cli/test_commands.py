@@ -15,7 +15,6 @@ from rich.text import Text
 from sklearn.datasets import load_wine, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
-from typer.testing import CliRunner
 
 import inscape
 from inscape.cli import app
@@ -23,12 +22,6 @@ from inscape.errors import NonGenericError
 from inscape.partition.decision import DecisionSegment
 
 UNTRAINED = pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
-
-
-@pytest.fixture
-def run():
-    runner = CliRunner()
-    return lambda *arguments: runner.invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

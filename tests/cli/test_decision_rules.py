@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from typer.testing import CliRunner
 
 import inscape
-from inscape.cli import app
-
-
-@pytest.fixture
-def run():
-    runner = CliRunner()
-    return lambda *arguments: runner.invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

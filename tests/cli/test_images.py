@@ -6,19 +6,11 @@ import torch
 from onnx_files import export
 from PIL import Image
 from torch import nn
-from typer.testing import CliRunner
 
 import inscape
-from inscape.cli import app
 
 NORMALISED = ("--mean", "0.4,0.5,0.6", "--std", "0.2,0.3,0.25", "--scale", "1/255")
 PREPROCESS = {"mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.25), "scale": 1 / 255}
-
-
-@pytest.fixture
-def run():
-    runner = CliRunner()
-    return lambda *arguments: runner.invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def columns(configuration: Configuration) -> set[str]:
 
 
 def together(configuration: Configuration) -> Hashable:
-    """Small networks on the same data, whose programs can be one; trees that are cut from one; else alone."""
+    """Small networks on the same data, which one program trains; trees pruned from one; else alone."""
     varied: tuple[str, ...] = ()
     if configuration["model"] == "mlp":
         varied = ("learning_rate", "weight_decay", "replicate")
@@ -84,7 +84,7 @@ def batch(configurations: list[Configuration]) -> list[Row]:
 
 
 def seed_of(configuration: Configuration) -> int:
-    """The seed of a model's training; trees that are cut from one have it in common."""
+    """The seed of a model's training; trees that are pruned from one have it in common."""
     key = "replicate_seed" if "grown_depth" in configuration else "seed"
     return int(configuration[key])
 

@@ -163,9 +163,8 @@ def population_error(
 ) -> float:
     """The expected loss of `net` against the sign of `teacher`, for x uniform on [low, high] or of a density.
 
-    The line is cut at the knots and sign changes of both nets. Between them the margin is a straight line:
-    the zero-one and the exponential loss have closed forms there, the logistic loss is integrated to
-    rounding.
+    Between the knots and sign changes of both nets the margin is a straight line: the zero-one and the
+    exponential loss have closed forms there, the logistic loss is integrated to rounding.
 
     Args:
         net: the classifier.

@@ -194,7 +194,7 @@ def faces_by_group(xy: Floats, corners: Ints, start: Ints, group: Ints) -> tuple
     stop = np.cumsum(size)
     first = stop - size
     vertices = xy[corners[np.arange(stop[-1]) + np.repeat(start[:-1][order] - first, size)]]
-    codes = np.full(len(vertices), 2, np.uint8)  # lines, but for a move to the first corner of each face
+    codes = np.full(len(vertices), 2, np.uint8)  # lines, apart from a move to the first corner of each face
     codes[first] = 1
     sorted_group = group[order]
     starts = np.concatenate([[0], np.flatnonzero(np.diff(sorted_group)) + 1, [len(order)]])

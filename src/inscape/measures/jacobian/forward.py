@@ -1,11 +1,11 @@
 """Forward through a perturbed network: its evaluation at a batch of points, and directions pushed through it.
 
-Its units stand in layers, a `Layer` for each elementwise piecewise-linear node.
-A network is cut after its first affine operations, since all perturbed copies share what comes before. The
-evaluation of the rest keeps what every unit reads and the slope that it has there; many directions at once
-then go through the network linearised at each point, in a multilayer perceptron as small matrix products.
-One sweep back tells which units are good: joined to the output by a path of active units. Without directions,
-what units read at the corners of a hull tells which of them change sign there.
+Its units stand in layers, a `Layer` for each elementwise piecewise-linear node. The first affine operations
+are a prefix, which all perturbed copies share. The evaluation of the rest keeps what every unit reads and the
+slope that it has there; many directions at once then go through the network linearised at each point, in a
+multilayer perceptron as small matrix products. One sweep back tells which units are good: joined to the
+output by a path of active units. Without directions, what units read at the corners of a hull tells which of
+them change sign there.
 """
 
 import math
@@ -127,7 +127,7 @@ class PrefixedNetwork:
 
 
 def prefixed(graph: Graph) -> PrefixedNetwork:
-    """Cut a network after the longest run of affine operations of which each alone reads the one before.
+    """The network behind its prefix, the longest run of affine operations that alone read the one before.
 
     The run ends at its last linear map or convolution, so that the tail is not network inside an activation.
     """

@@ -154,7 +154,7 @@ class Call:
         return self._point_of(constant, like)
 
     def constant_point(self, tensor: Tensor, like: Value) -> Tensor:
-        """A constant tensor of the same shape but for one axis, as the point that a whole batch shares."""
+        """A constant tensor, of the same shape except along one axis, as the point that a batch shares."""
         return self._point_of(snapshot(tensor), like)
 
     def _point_of(self, constant: Tensor, like: Value) -> Tensor:

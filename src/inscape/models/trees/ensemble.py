@@ -186,7 +186,7 @@ class TreeEnsemble:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the trees see coordinates of the input as they are, but for a cast."""
+        """Whether the trees see coordinates of the input as they are, apart from a cast."""
         return all(view.is_plain for view in self.views)
 
     def coordinates(self, x: Floats) -> Floats:

@@ -123,7 +123,7 @@ class View:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the trees see the coordinates of a point as they are, but for a cast."""
+        """Whether the trees see the coordinates of a point as they are, apart from a cast."""
         return self.oblique is None and self.columns is None and not (self.before.steps + self.scaling.steps)
 
     @property

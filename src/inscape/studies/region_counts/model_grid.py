@@ -54,8 +54,8 @@ OWN_COLUMNS = ("file", "model", "data")
 OPTIONS = {
     "data": "data sets, as mnist,cifar10 (digits, mnist, fashion_mnist, cifar10, cifar100, svhn), or the "
     "path of a folder of images, with train and test (or val) and a folder for each class in both",
-    "image_size": "pixels each way to which images of a folder are scaled and cut (224 at the scale paper); "
-    "from 128 on networks have the stems of their papers",
+    "image_size": "pixels each way to which images of a folder are scaled and cropped (224 at the scale "
+    "paper); from 128 on networks have the stems of their papers",
     "nets": "models, as mlp,resnet18,tree,forest, each trained on each data set; `none` for --own alone",
     "n_train": "training points; `all` for all",
     "n_test": "test points; `all` for all",

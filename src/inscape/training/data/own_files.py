@@ -230,7 +230,7 @@ def _of_split(root: Path, split: str | None) -> Path:
 
 
 def read_image(path: Path, image_size: int | None) -> Array:
-    """The pixels (h, w, 3) of a file, scaled and cut to a square of `image_size` if that is given."""
+    """The pixels (h, w, 3) of a file, scaled and cropped to a square of `image_size` if that is given."""
     from PIL import Image, ImageOps
 
     try:

@@ -126,7 +126,7 @@ def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, 
 def lengths_in_squares(starts: Floats, ends: Floats, low: float, high: float, n_squares: int) -> Floats:
     """The length of segments within each square of a grid on [low, high]^2, (n_squares, n_squares).
 
-    Each segment is cut where it crosses a line of the grid; each stretch belongs to the square of its middle.
+    Between the lines of the grid that a segment crosses, each stretch belongs to the square of its middle.
     Exact up to rounding; a segment along a line of the grid belongs to one of the two squares.
 
     Args:
