@@ -26,12 +26,15 @@ class Residual(nn.Module):
 
     def __init__(self, c_in: int, c_out: int, stride: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(
-            conv_norm(c_in, c_out, stride=stride, activation=nn.ReLU()), conv_norm(c_out, c_out)
-        )
+        self.body = self._convolutions(c_in, c_out, stride)
         same = stride == 1 and c_in == c_out
         self.shortcut = nn.Identity() if same else conv_norm(c_in, c_out, 1, stride=stride)
         self.relu = nn.ReLU()
+
+    def _convolutions(self, c_in: int, c_out: int, stride: int) -> nn.Sequential:
+        return nn.Sequential(
+            conv_norm(c_in, c_out, stride=stride, activation=nn.ReLU()), conv_norm(c_out, c_out)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Their sum, rectified."""
@@ -135,24 +138,15 @@ def simple_dla(channels: int, n_classes: int, width: float, large: bool = False)
 GROUP = 8
 
 
-class GroupedResidual(nn.Module):
-    """1x1, grouped 3x3, 1x1, beside a shortcut that is a 1x1 convolution where the shape changes."""
+class GroupedResidual(Residual):
+    """1x1, grouped 3x3 and 1x1 convolutions, beside such a shortcut."""
 
-    def __init__(self, c_in: int, c_out: int, stride: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
+    def _convolutions(self, c_in: int, c_out: int, stride: int) -> nn.Sequential:
+        return nn.Sequential(
             conv_norm(c_in, c_out, 1, activation=nn.ReLU()),
             conv_norm(c_out, c_out, stride=stride, groups=c_out // GROUP, activation=nn.ReLU()),
             conv_norm(c_out, c_out, 1),
         )
-        same = stride == 1 and c_in == c_out
-        self.shortcut = nn.Identity() if same else conv_norm(c_in, c_out, 1, stride=stride)
-        self.relu = nn.ReLU()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Their sum, rectified."""
-        y: Tensor = self.relu(self.body(x) + self.shortcut(x))
-        return y
 
 
 def regnet_x_200mf(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
