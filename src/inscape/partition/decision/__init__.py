@@ -92,11 +92,11 @@ def decision_regions(
         probe: a segment, simplex or patch, or a list of them.
         method: "exact" finds every region on segments and planes of piecewise-affine networks, tree ensembles
             and linear classifiers, and on segments of most classifiers of scikit-learn;
-            "adaptive" works for every model and probe, and looks where the scores say that a region could
-            hide; "grid" looks everywhere alike. "auto" is exact where that is possible and affordable (at
-            most 2,000 evaluations per segment, or 10 s in all, or on planes five times the work of the
-            adaptive method, as a few lines across the probes foresee it), else adaptive, also where exact
-            fails, with a warning; with a `resolution`, the grid. The result has the `reason`.
+            "adaptive" works for every model and probe, and refines where the scores say that a region could
+            hide; "grid" samples evenly. "auto" is exact where that is possible and affordable (at most
+            2,000 evaluations per segment, or 10 s in all, or on planes five times the work of the adaptive
+            method, as estimated from a few lines across the probes), else adaptive, also where exact fails,
+            with a warning; with a `resolution`, the grid. The result has the `reason`.
         resolution: grid points per axis; by default 200 in 1D, 30 in 2D, and at most 4,096 points in
             all above. For "adaptive", the finest step: the extent of the probe over this (2^14 in 1D,
             200 in 2D, as far as 4,096 samples go above).
@@ -104,11 +104,11 @@ def decision_regions(
             a simplex also across, unless at a saddle); "full" also along diagonals (8 in 2D). On a simplex
             the axes are the edges at its most central vertex.
         tolerance: for "adaptive" on segments, how far from the truth a boundary may be, in t; None spends
-            nothing on it, and takes the place where the chords of the two scores cross.
+            nothing on it, and takes the point where the chords of the two scores cross.
         precision: "float64", or "float32" for a faster "exact" method whose near ties are repaired; its
             regions agreed in all our tests, but that is not proved, so they are not called exact.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
-        budget: seconds that method="exact" may be foreseen to take on planes of a network, as for
+        budget: seconds that method="exact" may take on planes of a network, as estimated beforehand, see
             `linear_regions`; None for no limit. "auto" has limits of its own, and takes another method.
         n_jobs: threads, as for `linear_regions`. With more than one, "adaptive" calls a function of your own
             in several at a time; a torch module is left to the threads of torch.

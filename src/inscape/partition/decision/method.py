@@ -26,7 +26,7 @@ METHODS = ("auto", "exact", "adaptive", "grid")
 EXACT_BUDGET = 2000
 """Evaluations per segment that "auto" always allows an exact count: ten times the default grid."""
 AFFORDABLE_SECONDS = 10.0
-"""Of foreseen work on all probes, which "auto" always allows an exact count."""
+"""Of estimated work on all probes, which "auto" always allows an exact count."""
 PLANES_WORTH_ADAPTIVE_WORK = 5.0
 """On planes, how many times the work of the adaptive method it allows."""
 GIVEN_UP_AFTER_WORK = 5.0
@@ -81,19 +81,19 @@ class RegionRequest:
         """The method that stands behind the request for these probes.
 
         "auto" is exact if the structure of the model allows it on all the probes and the work that is
-        foreseen is affordable, else adaptive. It depends on the model and the probes only, not on timing.
+        estimated is affordable, else adaptive. It depends on the model and the probes only, not on timing.
         Naming a resolution asks for the grid, and so does "full" connectivity above one dimension.
         """
-        some = of_every_kind(probes)
-        self._check(some)
-        choice = self._named(some) or _best(model, probes)
+        kinds = of_every_kind(probes)
+        self._check(kinds)
+        choice = self._named(kinds) or _best(model, probes)
         if self.tolerance is not None and choice.method != "adaptive":
             raise PartitionError(
                 f"tolerance={self.tolerance} belongs to method='adaptive'; here the method is "
                 f"{choice.method!r} ({choice.reason})"
             )
         if choice.method == "exact":
-            _check_precision(self.precision, some)
+            _check_precision(self.precision, kinds)
         return choice
 
     def check_budget(self, model: Model, probes: Sequence[Probe]) -> None:
@@ -177,25 +177,25 @@ def _check_precision(precision: str, probes: Sequence[Probe]) -> None:
 
 def _best(model: Model, probes: Sequence[Probe]) -> Choice:
     """Exact where the model and the work allow it, else a method that evaluates the model at points."""
-    some = of_every_kind(probes)
-    dim = max(p.dim for p in some)
+    kinds = of_every_kind(probes)
+    dim = max(p.dim for p in kinds)
     try:
         reason = why_not_exact(model, probes[0].input_shape, dim)
         if reason is not None:
-            return _sampled(some, reason)
+            return _sampled(kinds, reason)
         if model.structure in QUICKLY_EXACT:
             return Choice("exact", QUICKLY_EXACT[model.structure])
         return _if_affordable(model, probes, dim)
     except OutOfRangeError:
         raise
     except InscapeError as error:
-        return _sampled(some, error.reason)
+        return _sampled(kinds, error.reason)
     except Exception as error:
-        return _instead(some, error)
+        return _instead(kinds, error)
 
 
 def _if_affordable(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
-    """Exact regions of a network, if what a few lines across the probes foresee of them is affordable."""
+    """Exact regions of a network if their estimated cost is affordable, else sampled ones."""
     from inscape.partition.linear.exact_cost import plane_cost, segment_cost
 
     n, allowed = len(probes), AFFORDABLE_SECONDS

@@ -43,7 +43,7 @@ class DecisionRegions(DrawnByClass, Exported):
     """Maximal connected sets of equal prediction on a probe (Def. 1-3 of Li et al. 2025, arXiv 2505.11370).
 
     Attributes:
-        probe: where we looked.
+        probe: the probe.
         labels: the predicted label of each region, (n_regions,).
         method: how the regions were found: "exact", "adaptive" or "grid".
         is_exact: whether the count is the true one; a grid can miss regions narrower than its spacing

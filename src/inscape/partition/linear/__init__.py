@@ -127,8 +127,8 @@ def linear_regions(
 ) -> LinearSegment | LinearPlane | list[LinearSegment] | list[LinearPlane]:
     """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
 
-    On a segment, layer by layer every breakpoint is found as the root of a linear function between the break
-    points of the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214). On a patch or a
+    On a segment, layer by layer every breakpoint is found as the root of a linear function between the
+    breakpoints of the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214). On a patch or a
     triangle a planar subdivision is refined layer by layer (as in SyReNN, ibid., and edge subdivision:
     Berzins 2023). No sampling is involved. The cost is about one forward evaluation per piece or vertex.
 
@@ -144,9 +144,9 @@ def linear_regions(
         precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
         progress: None for a bar after two seconds, False for none; a function gets
             (thousandths of probes done, in all).
-        budget: seconds that it may take, as a few lines across a plane and a small patch of it foresee, or on
-            segments the first second of work; else a `BudgetError` says how long it would take. None for no
-            limit; a plane for which `n_layers` or `max_regions` is given has none.
+        budget: seconds that it may take, as estimated from a few lines across a plane and a small patch of
+            it, or on segments from the first second of work; else a `BudgetError` says how long it would
+            take. None for no limit; a plane for which `n_layers` or `max_regions` is given has none.
         n_jobs: threads, which change no number: 1 for one, -1 for every core, -2 for all but one. None is
             every core, or what `INSCAPE_JOBS` says; one in a worker process.
 

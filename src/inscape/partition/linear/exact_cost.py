@@ -1,7 +1,7 @@
-"""What exact regions will cost, foreseen from a few short lines across the probes.
+"""What exact regions will cost, estimated from a few short lines across the probes.
 
-Seconds are those of one quiet core of a common computer, reckoned from the sizes of the network and never
-measured on the day: what is decided by them can be repeated. They are right to a factor of three or so.
+Seconds are those of one idle core of a common computer, estimated from the sizes of the network and not
+measured, so that decisions that rest on them can be repeated. They are right to a factor of three or so.
 """
 
 import math
@@ -22,16 +22,16 @@ from inscape.probes.plane import Domain, domain_of
 from inscape.probes.segment import as_segments
 
 FIRST_STRETCH = 1e-3
-"""The most of a line that is walked first, as a fraction; less where every unit may have a knot."""
+"""The largest fraction of a line that is walked first; less where every unit may have a knot."""
 STEEPEST_GROWTH = 8.0
 """How many times longer the next stretch may be."""
 N_SEGMENTS = 3
 """Segments on which a stretch is walked."""
 CROSSINGS = math.pi / 4
-"""Of lines drawn at random, on a square of which each side meets one of them on average."""
+"""Of random lines, on a square each side of which meets one of them on average."""
 
 SECONDS_PER_VECTOR = 2e-6
-"""Of a tensor, whatever the network: a breakpoint, or a face of a plane with its vertex."""
+"""Of one point, whatever the network: a breakpoint, or a face of a plane with its vertex."""
 SECONDS_PER_PLANE = 5e-3
 """Of calls, whatever the network."""
 SECONDS_PER_PRODUCT = 5e-11
@@ -43,12 +43,12 @@ SECONDS_PER_DISTANT_UNIT = 15e-9
 UNITS_IN_CACHE = 4096
 
 QUICK_SECONDS = 1.0
-"""Work that is not worth foreseeing, whatever the budget: the lines of all units, were they straight, would
-make no more regions than that. So is what would be far within the budget then: sampling takes a moment."""
+"""Work that is not sampled, whatever the budget: what the lines of all units would take, were they straight.
+Neither is what would then be far within the budget, since sampling takes time, too."""
 NOT_MEASURED_ABOVE_BUDGETS = 100.0
-"""Work that is reckoned to take this many times longer than it may is not measured."""
+"""Work that is estimated to take this many times longer than it may is not measured."""
 TIMED_WORK = 0.05
-"""Seconds that a smaller plane is reckoned to take, on which the time of a region is measured ..."""
+"""Seconds that a smaller plane is estimated to take, on which the time of a region is measured ..."""
 TIMED_REGIONS = 30
 """... and how many regions it has at least."""
 
@@ -61,19 +61,19 @@ class CostSampling(NamedTuple):
     n_knots: int
     """Knots on a stretch of a line; 30 make a count reliable to some 20 %."""
     doubt: float
-    """How many times longer than reckoned the work may take."""
+    """How many times longer than estimated the work may take."""
 
 
 COARSE_SAMPLING = CostSampling(n_crosses=1, n_knots=6, doubt=16.0)
-"""A hundredth of the work of a plane that takes a second, which is enough to see that it takes no minute."""
+"""A hundredth of the work of a plane that takes a second: enough to see that it will not take a minute."""
 CLOSER_SAMPLING = CostSampling(n_crosses=6, n_knots=10, doubt=4.0)
-"""At what is not obviously quick."""
+"""For what is not obviously quick."""
 CAREFUL_SAMPLING = CostSampling(n_crosses=6, n_knots=30, doubt=4.0)
-"""For who wants to know."""
+"""For an estimate that is reported, or on which a method is chosen."""
 
 
 class Cost(NamedTuple):
-    """What exact regions are foreseen to take on each probe, on average.
+    """What exact regions are estimated to take on each probe, on average.
 
     Attributes:
         n_regions: linear regions.
@@ -103,13 +103,13 @@ def segment_cost(model: Model, probes: Sequence[Probe]) -> Cost:
 def plane_cost(model: Model, probes: Sequence[Probe], sampling: CostSampling = CAREFUL_SAMPLING) -> Cost:
     """The cost of subdividing each of the probes.
 
-    Points are spread over as many of the probes, and two lines cross at each, parallel to the axes. A
-    stretch of either is walked as in `segment_cost`. If kinks lie as lines drawn at random do, of which p
-    and q meet the sides of a unit square, then there are 1 + p + q + pi / 4 p q regions on it.
+    Points are spread over several of the probes, and two lines cross at each, parallel to the axes. A
+    stretch of either is walked as in `segment_cost`. If kinks lie as random lines do, of which p and q meet
+    the sides of a unit square, then there are 1 + p + q + pi / 4 p q regions on it.
     """
     domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), sampling.n_crosses)}
-    each = -(-sampling.n_crosses // len(domains))
-    crosses = [cross for domain in domains.values() for cross in _crosses(domain, each)]
+    per_domain = -(-sampling.n_crosses // len(domains))
+    crosses = [cross for domain in domains.values() for cross in _crosses(domain, per_domain)]
     shape = probes[0].input_shape
     lines = [
         Segment(*domain.plane.points(ends).reshape(2, *shape))
@@ -130,9 +130,9 @@ def plane_cost(model: Model, probes: Sequence[Probe], sampling: CostSampling = C
 
 
 def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
-    """Raise an error if subdividing the probes is foreseen to take more seconds than the budget.
+    """Raise an error if subdividing the probes is estimated to take more seconds than the budget.
 
-    What is not obviously quick is reckoned by `plane_cost`, coarsely and then more closely. What is
+    What is not obviously quick is estimated by `plane_cost`, coarsely and then more closely. What is
     then neither far within the budget nor far over it is measured: the seconds of a region on a small patch
     of the first plane, times the regions. All this takes a small fraction of the time that the planes do.
     """
@@ -150,8 +150,9 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
     seconds = n * cost.seconds
     if seconds <= NOT_MEASURED_ABOVE_BUDGETS * budget:
         seconds = n * cost.n_regions * seconds_per_region(graph, domain_of(probes[0]), cost.n_regions)
-    each = f"{n:,} planes of about {cost.n_regions:,.0f} linear regions each"
-    work = each if n > 1 else f"about {cost.n_regions:,.0f} linear regions on this plane"
+    work = f"about {cost.n_regions:,.0f} linear regions on this plane"
+    if n > 1:
+        work = f"{n:,} planes of about {cost.n_regions:,.0f} linear regions each"
     check_budget(
         work, seconds, budget, "take a smaller patch (a smaller margin), or in Python fewer layers (n_layers)"
     )
@@ -245,7 +246,7 @@ def _chord(corners: Floats, point: Floats, axis: int) -> Floats | None:
 
 
 def _n_faces(domain: Domain, chords: Floats, densities: Floats) -> float:
-    """Regions of a polygon, from the knots of two chords (2, 2, 2) if it were alike all over."""
+    """Regions of a polygon, from the knots of two chords (2, 2, 2), if it were alike everywhere."""
     lengths = np.abs(chords[:, 1] - chords[:, 0]).max(axis=1)
     x, y = domain.corners.T
     area = 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))

@@ -1,7 +1,7 @@
-"""Exact decision regions, on segments, of estimators that are quadratic, look at neighbours, or vote.
+"""Exact decision regions, on segments, of estimators that are quadratic, nearest neighbours, or votes.
 
 Each of these cuts a segment into pieces of constant label at points that are known in closed form: where two
-parabolas cross, where two points change places in the order of distance, where a member changes its mind.
+parabolas cross, where two points change places in the order of distance, where a member changes its label.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -69,9 +69,9 @@ def estimator_segments(
 ) -> list[DecisionSegment]:
     """The decision regions of a model of structure "quadratic", "neighbours" or "votes" on each segment.
 
-    Places are found in float64, so that they carry its rounding; pieces shorter than 1e-12 of the span are
-    left out. On a piece along which two scores or two distances are equal, as those of a training point that
-    was given twice, the model itself is evaluated inside it, and the status says so.
+    Changes are known up to the rounding of float64; pieces shorter than 1e-12 of the span are left out. On a
+    piece along which two scores or two distances are equal, as those of a training point that was given
+    twice, the model itself is evaluated inside it, and the status says so.
 
     Args:
         model: a wrapped scikit-learn estimator.
@@ -113,9 +113,9 @@ def _region(model: Model, segment: Segment, pieces: Pieces, provenance: Provenan
     edges = np.concatenate([[low], pieces.t, [high]])
     kept = np.flatnonzero(np.diff(edges) > KNOT_TOLERANCE * (high - low))
     start, labels = edges[kept], pieces.labels[kept].copy()
-    asked = pieces.in_doubt[kept]
-    if asked.any():
-        labels[asked] = model.labels(segment.points(_inside(edges, kept[asked])))
+    in_doubt = pieces.in_doubt[kept]
+    if in_doubt.any():
+        labels[in_doubt] = model.labels(segment.points(_inside(edges, kept[in_doubt])))
     changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
     return DecisionSegment(
         probe=segment,
@@ -124,7 +124,7 @@ def _region(model: Model, segment: Segment, pieces: Pieces, provenance: Provenan
         span=segment.span,
         method="exact",
         is_exact=True,
-        status=_status(int(asked.sum()), len(kept)),
+        status=_status(int(in_doubt.sum()), len(kept)),
         n_evaluations=len(kept),
         resolution=None,
         connectivity=None,
@@ -135,16 +135,16 @@ def _region(model: Model, segment: Segment, pieces: Pieces, provenance: Provenan
     )
 
 
-def _status(n_asked: int, n_pieces: int) -> Status:
-    if not n_asked:
+def _status(n_tied: int, n_pieces: int) -> Status:
+    if not n_tied:
         return COMPLETE
     return Status(
-        "complete", f"the top classes tie on {n_asked} of {n_pieces} pieces, labelled there as predict does"
+        "complete", f"the top classes tie on {n_tied} of {n_pieces} pieces, labelled there as predict does"
     )
 
 
 def _inside(edges: Floats, pieces: Ints) -> Floats:
-    """A point in each piece that is no middle: there, symmetric data have ties of their own."""
+    """A point in each piece, not its middle, where symmetric data have ties of their own."""
     return (1 - EVALUATED_AT) * edges[pieces] + EVALUATED_AT * edges[pieces + 1]
 
 
@@ -179,23 +179,23 @@ def stretches(graph: Graph | None, segments: Sequence[Segment]) -> tuple[list[St
 
     Without a graph the values are the points themselves.
     """
-    every: list[Stretch] = []
+    affine: list[Stretch] = []
     largest = 0.0
     if graph is None:
         for i, segment in enumerate(segments):
             first, last = segment.generators.reshape(2, -1)
-            every.append(Stretch(i, segment.span, (first, last)))
-        return every, largest
+            affine.append(Stretch(i, segment.span, (first, last)))
+        return affine, largest
 
     def take(positions: Positions, values: Tensor, scale: float) -> None:
         nonlocal largest
         z, largest = values.numpy(), max(largest, scale)
         for i in np.flatnonzero(positions.segment[1:] == positions.segment[:-1]):
             t = float(positions.t[i]), float(positions.t[i + 1])
-            every.append(Stretch(int(positions.segment[i]), t, (z[i].copy(), z[i + 1].copy())))
+            affine.append(Stretch(int(positions.segment[i]), t, (z[i].copy(), z[i + 1].copy())))
 
     walk(graph, segments, take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
-    return every, largest
+    return affine, largest
 
 
 StretchLabels = tuple[Floats, Ints, Bools]
@@ -203,26 +203,26 @@ StretchLabels = tuple[Floats, Ints, Bools]
 
 
 def _joined(
-    every: list[Stretch],
+    affine: list[Stretch],
     segments: Sequence[Segment],
     inside: Callable[[list[Stretch]], Iterator[StretchLabels]],
 ) -> Iterator[Pieces]:
-    """The pieces of each segment, from those inside its stretches."""
+    """The pieces of each segment, from those inside the stretches on which a graph is affine."""
     by_segment: list[list[tuple[Floats, Ints, Bools]]] = [[] for _ in segments]
-    for stretch, (s, labels, in_doubt) in zip(every, inside(every), strict=True):
+    for stretch, (s, labels, in_doubt) in zip(affine, inside(affine), strict=True):
         low, high = stretch.t
         t = np.concatenate([[low], 0.5 * (low + high) + 0.5 * (high - low) * s])
         by_segment[stretch.segment].append((t, labels, in_doubt))
-    for own in by_segment:
-        t, labels, in_doubt = (np.concatenate([p[k] for p in own]) for k in range(3))
+    for pieces in by_segment:
+        t, labels, in_doubt = (np.concatenate([p[k] for p in pieces]) for k in range(3))
         yield Pieces(t[1:], labels, in_doubt)
 
 
 def _quadratic(form: Quadratics, segments: Sequence[Segment]) -> Iterator[Pieces]:
     """Along x(s) = m + s v, the score of a class is constant - |F (m - centre) + s F v|^2."""
 
-    def inside(every: list[Stretch]) -> Iterator[StretchLabels]:
-        for stretch in every:
+    def inside(affine: list[Stretch]) -> Iterator[StretchLabels]:
+        for stretch in affine:
             middle, half = _middle_and_half(stretch)
             a, b, c = (np.empty(len(form.constants)) for _ in range(3))
             for k, factor in enumerate(form.factors):
@@ -240,10 +240,10 @@ def _neighbours(form: Neighbours, segments: Sequence[Segment]) -> Iterator[Piece
     points = form.points - centre
     squares = (points**2).sum(axis=1)
 
-    def inside(every: list[Stretch]) -> Iterator[StretchLabels]:
+    def inside(affine: list[Stretch]) -> Iterator[StretchLabels]:
         most = max(1, MOST_DISTANCES // len(points))
-        for first in range(0, len(every), most):
-            block = [_middle_and_half(stretch) for stretch in every[first : first + most]]
+        for first in range(0, len(affine), most):
+            block = [_middle_and_half(stretch) for stretch in affine[first : first + most]]
             middles, halves = (np.stack([b[k] for b in block]) for k in (0, 1))
             middles = middles - centre
             offsets = squares - 2 * middles @ points.T
@@ -266,13 +266,13 @@ def _middle_and_half(stretch: Stretch) -> tuple[Floats, Floats]:
 
 def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
     """Votes are constant between the roots of the scores; ties may be decided by the sums of scores."""
-    every, scale = stretches(form.scores, segments)
+    affine, scale = stretches(form.scores, segments)
     i, j = np.triu_indices(form.n_classes, 1)
     columns = np.eye(form.n_classes)
     bound = EQUAL_UP_TO_UNITS * EPS * scale
 
-    def inside(every: list[Stretch]) -> Iterator[StretchLabels]:
-        for stretch in every:
+    def inside(affine: list[Stretch]) -> Iterator[StretchLabels]:
+        for stretch in affine:
             first, last = stretch.values
             crossed = np.flatnonzero((first > 0) != (last > 0))
             s = np.sort(first[crossed] / (first[crossed] - last[crossed]))
@@ -286,7 +286,7 @@ def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
                 s, labels, in_doubt = _by_confidence(edges, votes, sums, in_doubt, bound * form.n_classes)
             yield 2 * s - 1, labels, in_doubt
 
-    return _joined(every, segments, inside)
+    return _joined(affine, segments, inside)
 
 
 def _by_confidence(
@@ -323,14 +323,15 @@ def _votes(form: Votes, segments: Sequence[Segment]) -> Iterator[Pieces]:
 
 
 def _graph(form: Graph, segments: Sequence[Segment]) -> Iterator[Pieces]:
-    for own in graph_labels(form, segments).results():
-        in_doubt = np.full(len(own["labels"]), own["status"] != COMPLETE)
-        yield Pieces(own["boundaries"], own["labels"], in_doubt)
+    for regions in graph_labels(form, segments).results():
+        in_doubt = np.full(len(regions["labels"]), regions["status"] != COMPLETE)
+        yield Pieces(regions["boundaries"], regions["labels"], in_doubt)
 
 
 def _trees(form: TreeEnsemble, segments: Sequence[Segment]) -> Iterator[Pieces]:
-    for own in regions_along(form, list(segments), form.last_left):
-        yield Pieces(own["boundaries"], np.maximum(own["labels"], 0), own["labels"] < 0)
+    for regions in regions_along(form, list(segments), form.last_left):
+        labels = regions["labels"]
+        yield Pieces(regions["boundaries"], np.maximum(labels, 0), labels < 0)
 
 
 _ALONG: dict[type, Callable[[Any, Sequence[Segment]], Iterator[Pieces]]] = {

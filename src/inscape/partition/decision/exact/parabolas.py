@@ -73,7 +73,7 @@ def largest_parabola(a, b, c):
 
 
 N_STRETCHES = 16
-"""Equal stretches of a line, for each of which the points that can be near are chosen anew."""
+"""Equal stretches of a line, for each of which the points that can be near are chosen."""
 
 
 def candidates(offset: Floats, slope: Floats, k: int, slack: float) -> tuple[Ints, Ints]:
@@ -108,9 +108,9 @@ def lowest(offset, slope, at, k):
     for _ in range(k):
         best, value = -1, np.inf
         for i in range(len(offset)):
-            own = offset[i] + at * slope[i]
-            if not is_in[i] and (own < value or (own == value and slope[i] < slope[best])):
-                best, value = i, own
+            height = offset[i] + at * slope[i]
+            if not is_in[i] and (height < value or (height == value and slope[i] < slope[best])):
+                best, value = i, height
         is_in[best] = True
     return is_in
 
@@ -172,12 +172,12 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
         start, end = -1.0 + 2.0 * stretch / N_STRETCHES, -1.0 + 2.0 * (stretch + 1) / N_STRETCHES
         now = start
         chosen = candidates[begins[stretch] : begins[stretch + 1]]
-        own = labels[chosen]
+        label = labels[chosen]
         height, rise = coefficients(points, chosen, middle, half)
         is_in = lowest(height, rise, now, k)
         votes = np.zeros(n_classes, np.int64)
         for i in range(len(chosen)):
-            votes[own[i]] += is_in[i]
+            votes[label[i]] += is_in[i]
         while now < end:
             # (2) the piece up to the next swap
             s, leaving, coming = next_swap(height, rise, is_in, now)
@@ -187,13 +187,13 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
                     capacity *= 2
                     at, new, is_tied = grown(at, capacity), grown(new, capacity), grown(is_tied, capacity)
                 at[m], new[m] = now, np.argmax(votes)
-                is_tied[m] = depends_on_a_tie(height, rise, is_in, own, 0.5 * (now + s))
+                is_tied[m] = depends_on_a_tie(height, rise, is_in, label, 0.5 * (now + s))
                 goes_on = m > 0 and now == start and new[m] == new[m - 1] and is_tied[m] == is_tied[m - 1]
                 m += 0 if goes_on else 1
             # (3) the swap itself; sums of slopes fall with each, so that this ends
             now = s
             if s < end:
                 is_in[leaving], is_in[coming] = False, True
-                votes[own[leaving]] -= 1
-                votes[own[coming]] += 1
+                votes[label[leaving]] -= 1
+                votes[label[coming]] += 1
     return at[1:m], new[:m], is_tied[:m]

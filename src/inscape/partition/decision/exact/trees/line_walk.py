@@ -45,9 +45,9 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
     t1 on which the line is at that node. A node is crossed at t = (last_left - x_f) / d_f; if that lies
     inside (t0, t1) both children take their stretch, otherwise one child takes all.
 
-    A leaf is the only branch that the processor may guess wrong: a far child is always written, and counts
-    only if it is there. So several nodes are in flight at once. Indices are unsigned, since numba looks
-    whether others are negative, which takes a quarter longer.
+    Whether a node is a leaf is the only branch that the processor may mispredict: a far child is always
+    written, and counts only if it exists. So several nodes are in flight at once. Indices are unsigned: numba
+    checks whether others are negative, which takes a quarter longer.
 
     Returns:
         n, n_nodes, touched: `leaves` holds n leaves, (where each starts, its tree, its row of values);
@@ -66,7 +66,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
         n_nodes += m
         new = NONE
         for i in range(m):
-            # (2) a leaf is found
+            # (2) a leaf
             at, low, high = np.uint64(node[i]), t0[i], t1[i]
             f, c = feature[at], child[at]
             if f < 0:
@@ -156,7 +156,7 @@ def blur_at(t: float, roots: Any, leaves: Any, line: Any, trees: Any, blur: Any,
     That is, over |d_f|, the spacing of the numbers that the trees tell apart at the split, or the rounding of
     x_f(t) = (1 - t) a_f + t b_f in float64 if that is more. Where the span has fewer than `FEWEST_STEPS` of
     these numbers, their steps are what the model computes, and no blur. The split of a crossing is found by
-    walking down again at that t, which is rarely asked for.
+    walking down again at that t, which is rarely needed.
     """
     feature, child, last_left, _ = trees
     widest = 0.0
@@ -168,9 +168,9 @@ def blur_at(t: float, roots: Any, leaves: Any, line: Any, trees: Any, blur: Any,
             s = crossing(last_left[at] - line[f, 0], d)
             if abs(s - t) <= ONE_CROSSING_WITHIN * abs(t):
                 a, b = line[f, 0], line[f, 0] + d
-                own = blur[at] / abs(d)
-                own = own if own * FEWEST_STEPS <= span[1] - span[0] else 0.0
-                widest = max(widest, own, 2 * EPS * (abs((1 - t) * a) + abs(t * b)) / abs(d))
+                width = blur[at] / abs(d)
+                width = width if width * FEWEST_STEPS <= span[1] - span[0] else 0.0
+                widest = max(widest, width, 2 * EPS * (abs((1 - t) * a) + abs(t * b)) / abs(d))
                 break
             at = child[at] + (int(d < 0.0) if t < s else int(d >= 0.0))
     return widest
@@ -409,10 +409,10 @@ def decide_each(
         if not lay(ends[i, 0], ends[i, 1], line, seen[i, 0], seen[i, 1], limit):
             counts[i] = 0
             continue
-        # (2) its pieces, behind those of the lines before
-        own = begins[first:], labels[first:], blurs[first:]
+        # (2) its pieces, after those of the lines before
+        pieces = begins[first:], labels[first:], blurs[first:]
         k, n_pieces, n_nodes, n_tied, touched = decide(
-            line, (spans[i, 0], spans[i, 1]), trees, votes, slack, scratch, own
+            line, (spans[i, 0], spans[i, 1]), trees, votes, slack, scratch, pieces
         )
         counts[i, 0], counts[i, 1], counts[i, 2], counts[i, 3], counts[i, 4] = (
             k,
@@ -426,7 +426,7 @@ def decide_each(
 
 @kernel
 def sift_each(starts: Any, spans: Any, leave_out: bool, result: Any, kept: Any) -> int:
-    """Join and sift the pieces of several lines; what is left stands at the head of `result`, line by line.
+    """Join and sift the pieces of several lines; those that are left come first in `result`, line by line.
 
     The pieces of line i are those from starts[i] to starts[i + 1]. How many of them are left, and are or were
     narrow, is written to `kept` (n, 2).
@@ -439,10 +439,10 @@ def sift_each(starts: Any, spans: Any, leave_out: bool, result: Any, kept: Any) 
     for i in range(len(kept)):
         # (1) the pieces of one line
         first = starts[i]
-        own = begins[first:], labels[first:], blurs[first:]
-        k = join(starts[i + 1] - first, own)
-        k, n_narrow = sift(k, spans[i, 1], leave_out, own)
-        # (2) behind those of the lines before
+        pieces = begins[first:], labels[first:], blurs[first:]
+        k = join(starts[i + 1] - first, pieces)
+        k, n_narrow = sift(k, spans[i, 1], leave_out, pieces)
+        # (2) after those of the lines before
         for j in range(k):
             begins[total + j], labels[total + j] = begins[first + j], labels[first + j]
         kept[i, 0], kept[i, 1] = k, n_narrow

@@ -7,7 +7,7 @@ one. Between neighbours lies an edge, with one face on either side of the chord.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +25,10 @@ from inscape.probes import Probe
 from inscape.probes.plane import Domain, domain_of
 from inscape.provenance import Provenance
 
-if TYPE_CHECKING:
-    from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
-
-
 MOST_FACES = 2_000_000
 """A plane that is cut into more is refused: some ten seconds, and half a gigabyte."""
 MOST_ASKED = 200_000
-"""The same where the model is evaluated on every face."""
+"""The same if the model is evaluated on every face."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +45,7 @@ class TreeFaces:
         counts: what was counted on the way.
     """
 
-    planar: "PlanarComplex"
+    planar: PlanarComplex
     labels: Ints
     is_contact: Bools
     counts: TreeCounts
@@ -111,9 +107,9 @@ def tree_plane(
 def faces_on(
     ensemble: TreeEnsemble, domain: Domain, *, narrow: bool, ask: Callable[[Floats], Ints]
 ) -> TreeFaces:
-    """The domain cut until the vote is certain on every face, or until the model has to be asked there.
+    """The domain cut until the vote is certain on every face, or until only the model itself can decide.
 
-    `ask` gives the labels at coordinates (n, 2).
+    `ask` gives the labels of the model at coordinates (n, 2).
     """
     from inscape.partition.decision.exact.trees.restriction import restricted
     from inscape.partition.decision.exact.trees.space_partition import ASK, NARROW, TIED, cut_into_faces
@@ -170,7 +166,7 @@ def overlaid(state: Partition, line: Any, n_sides: int) -> tuple[PlanarComplex, 
     is_new[1:] = (chord[1:] != chord[:-1]) | (s[1:] != s[:-1])
     number = np.concatenate([np.arange(n_sides), np.empty(len(order), np.int64)])
     number[order] = n_sides + np.cumsum(is_new) - 1
-    own = np.concatenate([np.arange(n_sides), order[is_new]])
+    source = np.concatenate([np.arange(n_sides), order[is_new]])
     # (2) the edges of each chord, one more than there are vertices between its ends
     n_between = np.bincount(chord[is_new], minlength=len(chords.line))
     first_edge = np.concatenate([[0], np.cumsum(n_between + 1)])
@@ -180,15 +176,15 @@ def overlaid(state: Partition, line: Any, n_sides: int) -> tuple[PlanarComplex, 
     rank = number - first_between[np.maximum(vertices.chord, 0)] + 1  # of a vertex on its chord
     start, loop = face_loops(faces.start, faces.vertex, faces.chord, chords.ends, first_edge, rank)
     planar = PlanarComplex(
-        xy=vertices.xy[own],
+        xy=vertices.xy[source],
         ends=ends,
         born=born,
         start=start,
         loop=loop,
         shared=np.zeros(len(ends), bool),
-        fixed=np.arange(len(own)) < n_sides,
+        fixed=np.arange(len(source)) < n_sides,
     )
-    return planar, is_long(planar.xy, ends, own, vertices, line)
+    return planar, is_long(planar.xy, ends, source, vertices, line)
 
 
 @compiled
@@ -245,15 +241,17 @@ def edge_at(v: int, c: int, chord_ends: Any, first_edge: Any, rank: Any) -> Any:
 
 
 @compiled
-def is_long(xy: Any, ends: Any, own: Any, vertices: Any, line: Any) -> Any:
+def is_long(xy: Any, ends: Any, source: Any, vertices: Any, lines: Any) -> Any:
     """Whether each edge is longer than its ends may be displaced along it: else it is a point of contact."""
     longer = np.ones(len(ends), np.bool_)
     for e in range(len(ends)):
         a, b = ends[e, 0], ends[e, 1]
         x, y = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
         length = np.hypot(x, y)
-        if length <= vertices.error[own[a]] + vertices.error[own[b]]:
+        if length <= vertices.error[source[a]] + vertices.error[source[b]]:
             x, y = (x / length, y / length) if length > 0.0 else (0.0, 0.0)
-            moved = displacement(own[a], x, y, vertices, line) + displacement(own[b], x, y, vertices, line)
+            moved = displacement(source[a], x, y, vertices, lines) + displacement(
+                source[b], x, y, vertices, lines
+            )
             longer[e] = length > moved
     return longer

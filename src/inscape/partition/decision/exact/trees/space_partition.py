@@ -29,7 +29,7 @@ from inscape.partition.decision.exact.trees.line_walk import ARGMAX, add_in_orde
 from inscape.partition.decision.exact.trees.restriction import RestrictedTrees
 
 ASK = -2
-"""The label of a face where the lead is too small: the model is to be asked."""
+"""The label of a face where the lead is too small: the model has to be evaluated."""
 UNDECIDED = -1
 VERTICES, CHORDS, FACES, CORNERS, CELLS, TIED, NARROW = range(7)
 """Indices into the array of counts: the last two of faces with a tie, and of splits that would have cut off
@@ -125,7 +125,7 @@ class Partition(NamedTuple):
     """All that grows."""
 
     counts: Any
-    """How many there are of each, see `VERTICES` and what follows it, (7,)."""
+    """How many there are of each, see `VERTICES` and the constants beside it, (7,)."""
     vertices: Vertices
     """Where chords meet."""
     chords: Chords
@@ -237,41 +237,41 @@ def distance(line: Any, xy: Any, v: int) -> Any:
 
 
 @kernel
-def displacement(v: int, x: float, y: float, vertices: Any, line: Any) -> float:
+def displacement(v: int, x: float, y: float, vertices: Any, lines: Any) -> float:
     """How far a vertex may be, in the direction (x, y), from where its two lines were meant to meet.
 
     With unit normals n, n' and errors e, e' that is (e |m x n'| + e' |m x n|) / |n x n'| for the direction m.
     """
-    first, second = line[vertices.lines[v, 0]], line[vertices.lines[v, 1]]
+    first, second = lines[vertices.lines[v, 0]], lines[vertices.lines[v, 1]]
     sine = abs(first[0] * second[1] - first[1] * second[0])
     moved = first[3] * abs(x * second[1] - y * second[0]) + second[3] * abs(x * first[1] - y * first[0])
     return moved / sine if moved > 0.0 else 0.0
 
 
 @kernel
-def side_of(v: int, d: float, own: Any, vertices: Any, line: Any) -> int:
-    """1 or -1: a vertex at the distance d is on the right or left of the line `own`; 0: it may be on it."""
-    near = abs(d) <= own[3] + vertices.error[v]
-    if near and abs(d) <= own[3] + displacement(v, own[0], own[1], vertices, line):
+def side_of(v: int, d: float, line: Any, vertices: Any, lines: Any) -> int:
+    """1 or -1: a vertex at the distance d is on the right or left of a line; 0: it may be on it."""
+    near = abs(d) <= line[3] + vertices.error[v]
+    if near and abs(d) <= line[3] + displacement(v, line[0], line[1], vertices, lines):
         return 0
     return 1 if d > 0.0 else -1
 
 
 @kernel
-def crosses(corner: Any, own: Any, vertices: Any, line: Any) -> Any:
-    """Whether the line `own` cuts a cell, and its least and greatest distance from the corners."""
+def crosses(corner: Any, line: Any, vertices: Any, lines: Any) -> Any:
+    """Whether a line cuts a cell, and its least and greatest distance from the corners."""
     # (1) by the signs of the distances, if no corner is near
     lowest, highest, near = np.inf, -np.inf, False
     for i in range(len(corner)):
-        d = distance(own, vertices.xy, corner[i])
+        d = distance(line, vertices.xy, corner[i])
         lowest, highest = min(lowest, d), max(highest, d)
-        near |= abs(d) <= own[3] + vertices.error[corner[i]]
+        near |= abs(d) <= line[3] + vertices.error[corner[i]]
     if not near:
         return lowest < 0.0 < highest, lowest, highest
     # (2) else by how often the side changes around the cell, corners on the line left out
     before, first, changes = 0, 0, 0
     for i in range(len(corner)):
-        side = side_of(corner[i], distance(own, vertices.xy, corner[i]), own, vertices, line)
+        side = side_of(corner[i], distance(line, vertices.xy, corner[i]), line, vertices, lines)
         if side != 0:
             changes += before * side < 0
             first = side if first == 0 else first
@@ -356,8 +356,8 @@ def go_on(corner: Any, nodes: Any, trees: Any, column: Any, vertices: Any, low: 
 
 
 @kernel
-def new_vertex(p: int, q: int, chord: int, own: int, line: Any, state: Any) -> Any:
-    """The vertex where the line `own` meets a chord between its vertices p and q.
+def new_vertex(p: int, q: int, chord: int, number: int, lines: Any, state: Any) -> Any:
+    """The vertex where a line meets a chord between its vertices p and q.
 
     It is placed along the whole chord, so that cells on both sides find the same one for the same line.
     """
@@ -366,7 +366,7 @@ def new_vertex(p: int, q: int, chord: int, own: int, line: Any, state: Any) -> A
     start, end = ends[chord, 0], ends[chord, 1]
     first = 0.0 if p == start else 1.0 if p == end else vertices.s[p]
     last = 0.0 if q == start else 1.0 if q == end else vertices.s[q]
-    here, there = distance(line[own], vertices.xy, start), distance(line[own], vertices.xy, end)
+    here, there = distance(lines[number], vertices.xy, start), distance(lines[number], vertices.xy, end)
     s = here / (here - there) if here != there else -1.0
     if not min(first, last) < s < max(first, last):
         s = (first + last) / 2
@@ -375,40 +375,40 @@ def new_vertex(p: int, q: int, chord: int, own: int, line: Any, state: Any) -> A
     state.counts[VERTICES] += 1
     for j in range(2):
         vertices.xy[v, j] = vertices.xy[start, j] + s * (vertices.xy[end, j] - vertices.xy[start, j])
-    sine = abs(line[host, 0] * line[own, 1] - line[host, 1] * line[own, 0])
-    vertices.error[v] = (line[host, 3] + line[own, 3]) / sine
-    vertices.lines[v, 0], vertices.lines[v, 1] = host, own
+    sine = abs(lines[host, 0] * lines[number, 1] - lines[host, 1] * lines[number, 0])
+    vertices.error[v] = (lines[host, 3] + lines[number, 3]) / sine
+    vertices.lines[v, 0], vertices.lines[v, 1] = host, number
     vertices.chord[v], vertices.s[v] = chord, s
     return v
 
 
 @kernel
-def nearest(first: int, last: int, corner: Any, own: Any, xy: Any) -> int:
-    """The corner nearest to the line `own` among those from `first` to before `last`, around the cell."""
+def nearest(first: int, last: int, corner: Any, line: Any, xy: Any) -> int:
+    """The corner nearest to a line among those from `first` to before `last`, around the cell."""
     best, i = first, first
     while i != last:
-        if abs(distance(own, xy, corner[i])) < abs(distance(own, xy, corner[best])):
+        if abs(distance(line, xy, corner[i])) < abs(distance(line, xy, corner[best])):
             best = i
         i = (i + 1) % len(corner)
     return best
 
 
 @compiled
-def cut(corner: Any, along: Any, own: int, line: Any, state: Any) -> None:
+def cut(corner: Any, along: Any, number: int, lines: Any, state: Any) -> None:
     """Cut a cell along a line that crosses it: its left side, then its right side, wait.
 
     Args:
         corner: the vertices of the cell, anticlockwise, (n,).
         along: the chord that leaves each, (n,).
-        own: the number of the line.
-        line: all lines.
+        number: of the line.
+        lines: all of them.
         state: the partition; the two sides go to where the cell was, and behind it.
     """
     # (1) on which side each corner is
-    n, chord, vertices = len(corner), state.counts[CHORDS], state.vertices
+    n, chord, vertices, line = len(corner), state.counts[CHORDS], state.vertices, lines[number]
     sides = np.empty(n, np.int64)
     for i in range(n):
-        sides[i] = side_of(corner[i], distance(line[own], vertices.xy, corner[i]), line[own], vertices, line)
+        sides[i] = side_of(corner[i], distance(line, vertices.xy, corner[i]), line, vertices, lines)
     # (2) where the line leaves the right side, and where it comes back: at a corner on it, or inside an edge
     turn, via = np.empty(2, np.int64), np.empty(2, np.int64)
     before, after = np.empty(2, np.int64), np.empty(2, np.int64)
@@ -420,12 +420,12 @@ def cut(corner: Any, along: Any, own: int, line: Any, state: Any) -> None:
             continue
         k = int(sides[i] < 0)
         if j == following:
-            turn[k] = new_vertex(corner[i], corner[j], along[i], own, line, state)
+            turn[k] = new_vertex(corner[i], corner[j], along[i], number, lines, state)
             before[k], after[k], via[k] = i, j, along[i]
         else:
-            z = nearest(following, j, corner, line[own], vertices.xy)
+            z = nearest(following, j, corner, line, vertices.xy)
             turn[k], before[k], after[k], via[k] = corner[z], (z - 1) % n, (z + 1) % n, along[z]
-    state.chords.line[chord] = own
+    state.chords.line[chord] = number
     state.chords.ends[chord, 0], state.chords.ends[chord, 1] = turn[0], turn[1]
     state.counts[CHORDS] += 1
     # (3) each side runs from one turn to the other, and back along the chord
@@ -536,6 +536,6 @@ def decide_or_cut(trees: Any, votes: Any, state: Any, most_faces: int) -> None:
         if label != UNDECIDED:
             keep(corner, along, label, counts, state.faces)
         else:
-            own = cells.node[cells.first_node[cell] + pick]
+            number = cells.node[cells.first_node[cell] + pick]
             hand_on(cell, m, pick, trees, votes.column, cells)
-            cut(corner, along, own, trees.line, state)
+            cut(corner, along, number, trees.line, state)
