@@ -103,6 +103,28 @@ def test_a_legend_stays_in_the_figure_and_off_the_neighbour(probe):
         assert not ax.get_legend().get_window_extent().overlaps(ax.get_window_extent())
 
 
+def twenty_seven(x):
+    """Stripes of equal width."""
+    return np.clip(x[:, 0] * 27, 0, 26).astype(int)
+
+
+def test_a_legend_has_as_many_classes_as_fit_beside_the_axes():
+    """Up to twenty have colours that can be told apart; twelve were named, whatever the height."""
+    p = inscape.decision_regions(twenty_seven, Patch([0.0, 0.0], np.eye(2), ((0, 1), (0, 1))))
+    seen = {}
+    for height in (5, 2.5, 1):
+        ax = Figure(figsize=(6, height)).subplots()
+        FigureCanvasAgg(p.plot(ax=ax).figure).draw()
+        names = [text.get_text() for text in ax.get_legend().get_texts()]
+        seen[height] = len(names)
+        assert names[-1] == f"+ {27 - (len(names) - 1)} more"
+        if height > 1:
+            assert ax.get_legend().get_window_extent().y0 > 0  # inside the figure
+    assert seen[5] == 20 > seen[2.5] > seen[1] == 8
+    fewer = inscape.decision_regions(lambda x: twenty_seven(x) % 20, p.probe)
+    assert len(fewer.plot().get_legend().get_texts()) == 20
+
+
 def test_a_legend_of_long_names_is_broken_into_lines():
     """A comparison has names such as "a says upper moon, b says lower moon", wider than its Axes."""
     both = inscape.compare(named("upper moon", "lower moon"), named("lower moon", "upper moon"), SQUARE)

@@ -175,7 +175,7 @@ def test_long_names_are_shortened(rng):
 def test_a_hundred_classes_have_names_and_a_short_legend():
     ax = render(inscape.decision_regions(many, Patch([0.5, 0.5], np.eye(2) / 2), resolution=300).plot())
     legend = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert len(legend) == 13
+    assert len(legend) == 20
     assert legend[-1].startswith("+ ")
 
 

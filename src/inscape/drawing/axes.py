@@ -25,6 +25,9 @@ _WIDTH_OF_LETTER = 0.6
 """On average, of its size."""
 
 _DENSE_LEGEND_ABOVE_CLASSES = 8
+_DENSE_LEGEND: dict[str, Any] = {"fontsize": "small", "labelspacing": 0.3}
+_DENSE_LINE = 1.25
+"""The height of a line of a dense legend, of its font size; its title takes two."""
 
 
 def new_figure(size: tuple[float, float]) -> Any:
@@ -115,7 +118,7 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
     """
     from matplotlib.transforms import ScaledTranslation
 
-    dense = {"fontsize": "small", "labelspacing": 0.3} if len(handles) > _DENSE_LEGEND_ABOVE_CLASSES else {}
+    dense = _DENSE_LEGEND if len(handles) > _DENSE_LEGEND_ABOVE_CLASSES else {}
     figure = ax.figure.figure  # of a subfigure, the whole
     bar, beside = colour_bar_of(ax), ax.transAxes
     if bar is not None:
@@ -139,6 +142,15 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
     _narrow(legend, most)
     width = (min(legend.get_window_extent().width, most) + gap) / figure.bbox.width
     ax.set_position((box.x0, box.y0, box.width - width, box.height))
+
+
+def lines_beside(ax: Any) -> int:
+    """How many lines, below its title, a dense legend has that is as high as the Axes."""
+    from matplotlib.font_manager import FontProperties
+
+    size = FontProperties(size=_DENSE_LEGEND["fontsize"]).get_size_in_points()
+    height = ax.get_position(original=True).height * ax.figure.bbox.height / ax.figure.dpi
+    return int(72 * height / (_DENSE_LINE * size)) - 2
 
 
 def title_in_lines(ax: Any) -> None:

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import fitted_text, legend_beside
+from inscape.drawing.axes import fitted_text, legend_beside, lines_beside
 from inscape.drawing.palette import Classes, deeper, in_order, ink_on
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-MOST_NAMES = 12
+MOST_NAMES = 20
+"""In a picture: as many classes as have colours that can be told apart."""
+LEAST_IN_LEGEND = 8
+"""Classes in a legend, however low the Axes are."""
 SQUARES_PER_SIDE = 240
 """Per longer side of the raster on which names look for a place."""
 FONT_SIZES = (11.0, 9.5, 8.0, 7.0)
@@ -86,7 +89,7 @@ def raster_of_edges(ends: Floats, sides: Ints, domain: Floats) -> Raster:
 def draw_legend(
     ax: Any, labels: Ints, areas: npt.NDArray[Any], classes: Classes, point_labels: Ints | None = None
 ) -> None:
-    """The classes with the largest areas, so that the legend stays readable with 100 classes.
+    """The classes with the largest areas, as many as fit beside the Axes.
 
     Args:
         ax: where to draw.
@@ -104,15 +107,18 @@ def draw_legend(
     largest = present[np.argsort(-total, kind="stable")].tolist()
     others = np.setdiff1d([] if point_labels is None else point_labels, present).astype(int).tolist()
     handles: dict[str, Any] = {}
-    for label in (largest + others)[:MOST_NAMES]:
+    n = len(largest + others)
+    most = max(LEAST_IN_LEGEND, min(MOST_NAMES, lines_beside(ax)))
+    most -= n > most  # the last line says how many more there are
+    for label in (largest + others)[:most]:
         name, colour = classes.names[label], classes.colours[label]
         if label in others:
             handles[name] = dot_in_legend(classes, label)
         else:
             handles[name] = Patch(fc=colour, ec="black", lw=0.5, label=short(name))
     shown = [handles[name] for name in sorted(handles, key=in_order)]
-    if (more := len(present) + len(others) - MOST_NAMES) > 0:
-        shown.append(Patch(fc="none", ec="none", label=f"+ {more} more"))
+    if n > most:
+        shown.append(Patch(fc="none", ec="none", label=f"+ {n - most} more"))
     if shown:
         legend_beside(ax, shown, "class")
 
