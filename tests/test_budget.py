@@ -86,6 +86,14 @@ def test_the_second_run_is_timed(clock):
     assert timed(job) == 7.0
 
 
+def test_a_run_that_is_too_long_to_be_repeated_counts(clock):
+    def job():
+        clock["time"] += 100.0
+
+    assert timed(job, once_above=99.0) == 100.0
+    assert clock["time"] == 100.0
+
+
 def network():
     torch.manual_seed(0)
     return nn.Sequential(

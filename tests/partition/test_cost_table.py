@@ -66,6 +66,64 @@ def test_trees_and_black_boxes():
     assert all(row["note"].startswith("not possible: ") for row in rows)
 
 
+def fine(x):
+    """A function with so many regions on a segment that no sample comes to its end."""
+    return np.sin(3e5 * x.sum(axis=1, keepdims=True))
+
+
+def test_a_sample_that_takes_too_long_is_given_up_and_the_row_says_at_least(monkeypatch):
+    settings = {"method": "adaptive", "n_probes": 20, "random_state": 0}
+    whole = cell(cost_table(fine, X, **settings), "20 segments", "adaptive")
+    monkeypatch.setattr(inscape.partition.cost_table, "until_spent", lambda seconds: lambda: True)
+    table = cost_table(fine, X, **settings)
+    row = cell(table, "20 segments", "adaptive")
+    assert row["at_least"]
+    assert not whole["at_least"]
+    assert 0 < row["n_evaluations"] < whole["n_evaluations"]
+    assert "at least: the first 10 segments were given up after" in row["note"]
+    assert "over 10 ms" in table.to_text()
+    assert CostTable.from_dict(table.to_dict()).to_text() == table.to_text()
+
+
+def test_of_a_model_that_is_too_slow_for_the_least_sample_the_usual_evaluations_are_foreseen(monkeypatch):
+    asked = []
+
+    def slow(x):
+        asked.append(len(x))
+        return np.tanh(x[:, :2])
+
+    monkeypatch.setattr(inscape.partition.cost_table, "until_spent", lambda seconds: lambda: True)
+    monkeypatch.setattr(inscape.partition.cost_table, "LEAST_SEGMENT", 10**12)
+    monkeypatch.setattr(inscape.partition.cost_table, "LEAST_ADAPTIVE_PLANE", np.inf)
+    table = cost_table(slow, X, n_probes=20, random_state=0)
+    assert cell(table, "20 segments", "adaptive")["n_evaluations"] == 20 * 30
+    assert "30 evaluations on a segment are usual" in cell(table, "20 segments", "adaptive")["note"]
+    assert cell(table, "1 plane", "adaptive")["seconds"] > 0
+    assert sum(asked) < 10
+
+
+def test_exact_regions_that_take_too_long_to_try_are_estimated_from_an_evaluation(monkeypatch):
+    tried = cost_table(network(), X, method="exact", n_probes=20, random_state=0)
+    monkeypatch.setattr(inscape.partition.cost_table, "LEAST_WALK", np.inf)
+    monkeypatch.setattr(inscape.partition.cost_table, "LEAST_PLANE", np.inf)
+    monkeypatch.setattr(inscape.partition.cost_table, "decision_regions", None)
+    estimated = cost_table(network(), X, method="exact", n_probes=20, random_state=0)
+    for before, after in zip(tried.rows, estimated.rows, strict=True):
+        assert after["note"] == "not tried, estimated from the time of an evaluation in float64"
+        assert after["n_pieces"] == before["n_pieces"]
+        assert after["seconds"] > 0
+
+
+def test_trees_that_would_cut_a_plane_into_too_many_faces_have_a_note(monkeypatch):
+    from inscape.partition.decision.exact.trees import on_planes
+
+    monkeypatch.setattr(on_planes, "MOST_FACES", 1)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, np.arange(100) % 3)
+    rows = cost_table(tree, X, method="exact", n_probes=5, random_state=0).rows
+    assert rows[1]["seconds"] is None
+    assert rows[1]["note"].startswith("not possible: ")
+
+
 def test_a_plane_needs_three_points():
     with pytest.raises(PartitionError, match="a plane goes through three points, of which there are 2"):
         cost_table(network(), X[:2])

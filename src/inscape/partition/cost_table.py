@@ -2,28 +2,38 @@
 
 Of segments a few are walked, of a plane a small patch is subdivided, of the model a batch is evaluated, each
 timed; what is counted there is carried over to all probes by their number, length or linear regions. The
-slower the model, the smaller the sample.
+slower the model, the smaller the sample: to ask must take seconds, whatever the answer. Where even the least
+sample would take longer, a time is estimated from that of one evaluation, or is known to be at least so much;
+the notes say so.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from inscape.arguments import whole_number
-from inscape.budget import MEMORY, in_bytes, timed
+from inscape.budget import MEMORY, in_bytes, timed, until_spent
 from inscape.errors import PartitionError
 from inscape.models import Model, wrap
+from inscape.parallel import working
 from inscape.partition.decision import decision_regions
-from inscape.partition.decision.adaptive import typical_evaluations
+from inscape.partition.decision.adaptive import (
+    SECONDS_PER_SAMPLE,
+    TYPICAL_EVALUATIONS,
+    adaptive_regions,
+    adaptive_seconds,
+    typical_evaluations,
+)
 from inscape.partition.decision.adaptive.segments import MOST_NUMBERS_IN_BLOCK
 from inscape.partition.decision.exact import QUICKLY_EXACT, why_not_exact
 from inscape.partition.decision.grid.lattice import DEFAULT_RESOLUTION
 from inscape.partition.decision.method import check_method
 from inscape.pictures import Shown
-from inscape.probes import Patch, Probe, sample_probes
+from inscape.probes import Patch, Probe, Segment, sample_probes
 from inscape.probes.segment import as_segments
 from inscape.probes.source import PointSource, for_model
 from inscape.progress import Meter, duration_text, meter
@@ -43,26 +53,45 @@ COLUMNS: Columns = {
     "all_text": ("", ""),
 }
 SAMPLE_SECONDS = 2.0
-"""Of work on a sample of each kind, by what one evaluation takes; the least of it may take more."""
+"""Of work on a sample of each kind, by what one evaluation takes."""
+MOST_SAMPLE_SECONDS = 8.0
+"""After which a sample that takes longer than that is given up."""
 TIMED_SEGMENTS = 10
 """At most; at least one."""
 EVALUATIONS_ON_SEGMENT = 100
-"""Of a typical adaptive count."""
-TIMED_KNOTS = (100, 2000)
-"""The fewest and the most linear pieces of a segment on which its time is measured."""
-TIMED_POINTS = (8, 256)
-"""The fewest and the most points at which the model is evaluated to measure its time."""
+"""Of an adaptive count that has much to do."""
+LEAST_SEGMENT = 40
+"""Evaluations of the first look at a model and the first samples: of the least that a count takes."""
+TIMED_KNOTS = (10, 2000)
+"""The fewest and the most linear pieces on which the time of one is measured: it hardly depends on them."""
+KNOTS_ON_SEGMENT = 100
+"""Of a sample, where it is of several segments."""
+LEAST_WALK = 4
+"""Evaluations that must be affordable for a walk to be tried."""
+FEW_POINTS, MOST_POINTS = 2, 256
+"""At so many the model is evaluated to measure its time: at fewer only if that takes too long."""
+EVALUATIONS_OF_CROSS = 16
+"""Of the plane's cost at one of its points: a few tries on two lines."""
+LEAST_PLANE = 120
+"""Evaluations that the smallest plane takes on which the time of a region is measured."""
 TIMED_RESOLUTION = (8, 32)
 """The lowest and the highest of an adaptive plane on which the time of an evaluation is measured."""
+LEAST_ADAPTIVE_PLANE = 200
+"""Evaluations that must be affordable for it to be measured."""
+FROM_ONE_EVALUATION = "not tried, estimated from the time of an evaluation in float64"
+USUAL = (
+    f"not tried: {TYPICAL_EVALUATIONS} evaluations on a segment are usual, and more where regions are many"
+)
 BYTES_PER_FACE = 400
 """Of the planar complex itself."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostTable(Shown):
-    """One row per kind of probe and method: n_evaluations, n_pieces, memory (bytes), seconds, note.
+    """One row per kind of probe and method: n_evaluations, n_pieces, memory (bytes), seconds, at_least, note.
 
-    What is not known is None; a method that the model does not allow has a note that says why.
+    What is not known is None; a method that the model does not allow has a note that says why. In a row that
+    is `at_least` so much, evaluations and seconds may be more.
 
     Attributes:
         model: its name.
@@ -106,8 +135,8 @@ class CostTable(Shown):
             row
             | {
                 "memory_text": "" if row["memory"] is None else in_bytes(row["memory"]),
-                "time_text": _duration(row["seconds"]),
-                "all_text": _duration(self.seconds_in_all(row)) if self._is_plan else "",
+                "time_text": _duration(row["seconds"], row),
+                "all_text": _duration(self.seconds_in_all(row), row) if self._is_plan else "",
             }
             for row in self.rows
         ]
@@ -168,29 +197,40 @@ def cost_table(
     source = PointSource(for_model(wrapped, x))
     segments = sample_probes(source, n=n_probes, random_state=seed)
     corners = source.everything()[0][_three(len(source), seed)]
-    costs: dict[str, tuple[Callable[..., TableRow], Callable[..., TableRow]]] = {
-        "exact": (exact_segments_cost, _exact_plane),
-        "adaptive": (_adaptive_segments, _adaptive_plane),
-        "grid": (_grid, _grid),
-    }
-    rows: list[TableRow] = []
     chosen = METHODS if method == "auto" else (method,)
+    groups: list[Sequence[Probe]] = [segments]
+    if corners[0].size > 1:
+        groups.append([Patch.through(corners)])
+    rows: list[TableRow] = []
+    total = 1 + len(groups) * len(chosen)
     with meter(progress, "costs") as show, wrapped.unchanged():
-        groups: list[Sequence[Probe]] = [segments]
-        if corners[0].size > 1:
-            groups.append([Patch.through(corners)])
-        for k, probes in enumerate(groups):
+        show(0, total)
+        each = math.nan if chosen == ("exact",) else _seconds_per_evaluation(wrapped, segments[0])
+        show(1, total)
+        for probes in groups:
+            what = f"{len(probes):,} segments" if probes is segments else "1 plane"
             for name in chosen:
-                what = f"{len(probes):,} segments" if k == 0 else "1 plane"
-                rows.append({"probes": what, "method": name} | costs[name][k](wrapped, probes))
-                show(len(rows), len(groups) * len(chosen))
+                rows.append({"probes": what, "method": name} | _cost(wrapped, probes, name, each))
+                show(1 + len(rows), total)
         provenance = Provenance.of(wrapped, seed)
     device = str(getattr(wrapped, "device", "cpu"))
     return CostTable(wrapped.name, tuple(rows), provenance, device, n_models, n_workers)
 
 
-def _duration(seconds: float | None) -> str:
-    return "" if seconds is None else duration_text(seconds)
+def _cost(model: Model, probes: Sequence[Probe], method: str, each: float) -> TableRow:
+    """The row of a method on segments or on a plane, where one of many evaluations takes `each` seconds."""
+    is_plane = probes[0].dim == 2
+    if method == "exact":
+        return _exact_plane(model, probes) if is_plane else exact_segments_cost(model, probes)
+    if method == "grid":
+        return _grid(model, probes, each)
+    return (_adaptive_plane if is_plane else _adaptive_segments)(model, probes, each)
+
+
+def _duration(seconds: float | None, row: TableRow) -> str:
+    if seconds is None:
+        return ""
+    return f"over {duration_text(seconds)}" if row.get("at_least") else duration_text(seconds)
 
 
 def _three(n: int, seed: int) -> Any:
@@ -206,10 +246,12 @@ def _row(
     memory: float | None = None,
     seconds: float | None = None,
     note: str = "",
+    *,
+    at_least: bool = False,
 ) -> TableRow:
     whole = [None if v is None else round(v) for v in (n_evaluations, n_pieces, memory)]
     names = ("n_evaluations", "n_pieces", "memory")
-    return dict(zip(names, whole, strict=True)) | {"seconds": seconds, "note": note}
+    return dict(zip(names, whole, strict=True)) | {"seconds": seconds, "at_least": at_least, "note": note}
 
 
 def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
@@ -217,28 +259,32 @@ def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
     reason = why_not_exact(model, probes[0].input_shape, 1)
     if reason is not None:
         return _row(note=f"not possible: {reason}")
-    n = len(probes)
     if model.structure in QUICKLY_EXACT:
-        few = probes[:TIMED_SEGMENTS]
-        return _row(seconds=timed(lambda: decision_regions(model, few, method="exact")) * n / len(few))
-    from inscape.partition.linear.exact_cost import segment_cost, stretch
+        return _without_pieces(model, probes)
+    from inscape.partition.linear.exact_cost import measured_per_evaluation, segment_cost, stretch
 
-    cost = segment_cost(model, probes)
-    affordable = SAMPLE_SECONDS / cost.per_evaluation
-    few = as_segments(probes[: _between(1, affordable / TIMED_KNOTS[0], TIMED_SEGMENTS)])
-    n_knots = _between(TIMED_KNOTS[0], affordable / len(few), TIMED_KNOTS[1])
-    few = [stretch(segment, 0.5, min(1.0, n_knots / cost.n_regions)) for segment in few]
+    n_pieces = segment_cost(model, probes).n_regions
+    n_evaluations = len(probes) * (n_pieces + 1)
+    memory = min(MEMORY, 2 * 8 * n_evaluations * _widest(model, probes[0]))
+    seconds, note = measured_per_evaluation(model, probes[0]), FROM_ONE_EVALUATION
+    affordable = SAMPLE_SECONDS / seconds
+    if affordable >= LEAST_WALK:
+        few = as_segments(probes[: _between(1, affordable / KNOTS_ON_SEGMENT, TIMED_SEGMENTS)])
+        n_knots = _between(TIMED_KNOTS[0], affordable / len(few), TIMED_KNOTS[1])
+        few = [stretch(segment, 0.5, min(1.0, n_knots / n_pieces)) for segment in few]
+        seconds, note = _seconds_per_position(model, few), ""
+    return _row(n_evaluations, len(probes) * n_pieces, memory, seconds * n_evaluations, note)
+
+
+def _seconds_per_position(model: Model, segments: Sequence[Segment]) -> float:
+    """The time of one position of an exact walk along segments."""
     regions: list[Any] = []
 
     def job() -> None:
-        regions[:] = decision_regions(model, few, method="exact")
+        regions[:] = decision_regions(model, segments, method="exact")
 
-    seconds = timed(job) / sum(p.n_evaluations for p in regions)
-    n_evaluations = n * (cost.n_regions + 1)
-    shapes = model.graph(probes[0].input_shape).shapes
-    widest = max(int(np.prod(shape)) for shape in shapes)
-    memory = min(MEMORY, 2 * 8 * n_evaluations * widest)
-    return _row(n_evaluations, n * cost.n_regions, memory, seconds * n_evaluations)
+    seconds = timed(job, once_above=MOST_SAMPLE_SECONDS)
+    return seconds / sum(int(p.n_evaluations) for p in regions)
 
 
 def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
@@ -247,64 +293,119 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     if reason is not None:
         return _row(note=f"not possible: {reason}")
     if model.structure in QUICKLY_EXACT:
-        return _row(seconds=timed(lambda: decision_regions(model, probe, method="exact")))
-    from inscape.partition.linear.exact_cost import plane_cost, seconds_per_region
+        return _without_pieces(model, probes)
+    from inscape.partition.linear import exact_cost
     from inscape.probes.plane import domain_of
 
-    n_regions = plane_cost(model, probes).n_regions
-    graph = model.graph(probe.input_shape)
-    widest = max(int(np.prod(shape)) for shape in graph.shapes)
-    memory = n_regions * (BYTES_PER_FACE + graph.n_units / 8) + min(MEMORY, 8 * n_regions * widest)
-    seconds = seconds_per_region(graph, domain_of(probe), n_regions) * n_regions
-    return _row(n_regions, n_regions, memory, seconds)
-
-
-def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> TableRow:
-    affordable = SAMPLE_SECONDS / _seconds_per_evaluation(model, probes[0])
-    few = probes[: _between(1, affordable / EVALUATIONS_ON_SEGMENT, TIMED_SEGMENTS)]
-    regions: list[Any] = []
-
-    def job() -> None:
-        regions[:] = decision_regions(model, few, method="adaptive")
-
-    seconds, share = timed(job), len(probes) / len(few)
-    n_evaluations = share * sum(p.n_evaluations for p in regions)
-    return _row(n_evaluations, memory=_of_batches(model, probes, n_evaluations), seconds=share * seconds)
-
-
-def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
-    (probe,) = probes
-    affordable = SAMPLE_SECONDS / _seconds_per_evaluation(model, probe)
-    resolution = _between(TIMED_RESOLUTION[0], math.sqrt(affordable), TIMED_RESOLUTION[1])
-    regions: list[Any] = []
-
-    def job() -> None:
-        regions[:] = [decision_regions(model, probe, method="adaptive", resolution=resolution)]
-
-    seconds, n_evaluations = timed(job), typical_evaluations(probe)
-    return _row(
-        n_evaluations,
-        memory=_of_batches(model, probes, n_evaluations),
-        seconds=seconds * n_evaluations / regions[0].n_evaluations,
+    each = exact_cost.measured_per_evaluation(model, probe)
+    n_crosses = _between(
+        1, SAMPLE_SECONDS / each / EVALUATIONS_OF_CROSS, exact_cost.CAREFUL_SAMPLING.n_crosses
     )
+    sampling = exact_cost.CAREFUL_SAMPLING._replace(n_crosses=n_crosses)
+    n_regions = exact_cost.plane_cost(model, probes, sampling).n_regions
+    graph = model.graph(probe.input_shape)
+    memory = n_regions * (BYTES_PER_FACE + graph.n_units / 8)
+    memory += min(MEMORY, 8 * n_regions * _widest(model, probe))
+    if LEAST_PLANE * each > MOST_SAMPLE_SECONDS:
+        return _row(n_regions, n_regions, memory, each * n_regions, FROM_ONE_EVALUATION)
+    each = exact_cost.seconds_per_region(graph, domain_of(probe), n_regions)
+    return _row(n_regions, n_regions, memory, each * n_regions)
 
 
-def _grid(model: Model, probes: Sequence[Probe]) -> TableRow:
+def _without_pieces(model: Model, probes: Sequence[Probe]) -> TableRow:
+    """What exact regions take that are not made of linear pieces: of one probe, or of some if it is quick."""
+
+    def of(n: int) -> float:
+        few = probes[:n]
+        job = partial(decision_regions, model, few, method="exact")
+        return timed(job, once_above=MOST_SAMPLE_SECONDS) / n
+
+    try:
+        seconds = of(1)
+        if seconds * TIMED_SEGMENTS < SAMPLE_SECONDS and len(probes) > 1:
+            seconds = of(min(len(probes), TIMED_SEGMENTS))
+    except PartitionError as error:
+        return _row(note=f"not possible: {error.reason}")
+    return _row(seconds=len(probes) * seconds)
+
+
+def _widest(model: Model, probe: Probe) -> int:
+    """The entries of the largest tensor at a point inside the network."""
+    return max(math.prod(shape) for shape in model.graph(probe.input_shape).shapes)
+
+
+def _adaptive_segments(model: Model, probes: Sequence[Probe], each: float) -> TableRow:
+    if LEAST_SEGMENT * each > MOST_SAMPLE_SECONDS:
+        n_evaluations = len(probes) * TYPICAL_EVALUATIONS
+        memory = _of_batches(model, probes, n_evaluations)
+        return _row(n_evaluations, memory=memory, seconds=n_evaluations * each, note=USUAL)
+    few = probes[: _between(1, SAMPLE_SECONDS / each / EVALUATIONS_ON_SEGMENT, TIMED_SEGMENTS)]
+    n_asked, is_stopped = _asked_on(model, few)
+    if is_stopped or n_asked * each > SAMPLE_SECONDS:
+        seconds = n_asked * (each + SECONDS_PER_SAMPLE)
+    else:
+        seconds = timed(partial(decision_regions, model, few, method="adaptive"))
+    share = len(probes) / len(few)
+    first = "the first segment was" if len(few) == 1 else f"the first {len(few)} segments were"
+    note = f"at least: {first} given up after {n_asked:,} evaluations" if is_stopped else ""
+    memory = _of_batches(model, probes, share * n_asked)
+    return _row(share * n_asked, memory=memory, seconds=share * seconds, note=note, at_least=is_stopped)
+
+
+class _SpentError(Exception):
+    """A sample took as long as it may."""
+
+
+def _asked_on(model: Model, few: Sequence[Probe]) -> tuple[int, bool]:
+    """How often adaptive counts evaluate a model on segments, and whether they were stopped midway."""
+    n_asked, is_spent = 0, until_spent(MOST_SAMPLE_SECONDS)
+
+    def hear(n_samples: int) -> None:
+        nonlocal n_asked
+        n_asked = n_samples
+        if is_spent():
+            raise _SpentError
+
+    try:
+        with working(None):
+            regions = [*adaptive_regions(model, few, meter=lambda done, total: None, asked=hear)]
+    except _SpentError:
+        return n_asked, True
+    return sum(p.n_evaluations for p in regions), False
+
+
+def _adaptive_plane(model: Model, probes: Sequence[Probe], each: float) -> TableRow:
+    (probe,) = probes
+    affordable, n_evaluations = SAMPLE_SECONDS / each, typical_evaluations(probe)
+    seconds = adaptive_seconds(probe, each)
+    if affordable >= LEAST_ADAPTIVE_PLANE:
+        resolution = _between(TIMED_RESOLUTION[0], math.sqrt(affordable), TIMED_RESOLUTION[1])
+        regions: list[Any] = []
+
+        def job() -> None:
+            regions[:] = [decision_regions(model, probe, method="adaptive", resolution=resolution)]
+
+        seconds = timed(job, once_above=MOST_SAMPLE_SECONDS) * n_evaluations / regions[0].n_evaluations
+    memory = _of_batches(model, probes, n_evaluations)
+    return _row(n_evaluations, memory=memory, seconds=seconds)
+
+
+def _grid(model: Model, probes: Sequence[Probe], each: float) -> TableRow:
     dim, r = probes[0].dim, DEFAULT_RESOLUTION[probes[0].dim]
     n_evaluations = len(probes) * r**dim
-    seconds = n_evaluations * _seconds_per_evaluation(model, probes[0])
-    return _row(n_evaluations, memory=_of_batches(model, probes, n_evaluations), seconds=seconds)
+    return _row(n_evaluations, memory=_of_batches(model, probes, n_evaluations), seconds=n_evaluations * each)
 
 
-def _seconds_per_evaluation(model: Model, probe: Probe) -> float:
-    """The time of one of many evaluations of a model, the more of them the quicker it is."""
-    n, most = TIMED_POINTS
+def _seconds_per_evaluation(model: Model, segment: Probe) -> float:
+    """The time of one of many evaluations of a model, of more and more while they are quick."""
+    n, seconds, is_too_long = 1, math.inf, until_spent(MOST_SAMPLE_SECONDS)
     while True:
-        points = probe.points(np.linspace(0, 1, n) if probe.dim == 1 else np.zeros((n, 2)))
-        seconds = timed(lambda points=points: model.labels(points)) / n  # type: ignore[misc]
-        if n == most or seconds * 2 * n > SAMPLE_SECONDS / 4:
+        job = partial(model.labels, segment.points(np.linspace(0, 1, n)))
+        seconds = min(seconds, timed(job, once_above=SAMPLE_SECONDS) / n)
+        is_enough = n >= FEW_POINTS and seconds * 2 * n > SAMPLE_SECONDS / 4
+        if n == MOST_POINTS or is_enough or is_too_long():
             return seconds
-        n = min(most, 2 * n)
+        n *= 2
 
 
 def _between(low: int, wanted: float, high: int) -> int:

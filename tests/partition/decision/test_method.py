@@ -195,20 +195,30 @@ def test_points_that_the_models_precision_cannot_hold(method):
         inscape.decision_regions(net, far, method=method)
 
 
-def test_foreseeing_what_a_plane_takes_is_a_small_part_of_it(monkeypatch):
-    n_walked, walk = [], exact_cost.walk
+@pytest.mark.parametrize(
+    ("channels", "size", "way"), [((8, 8, 8), 0.05, "n_changes"), ((2, 1, 1), 0.4, "walk")]
+)
+def test_foreseeing_what_a_plane_takes_is_a_small_part_of_it(monkeypatch, channels, size, way):
+    """A large network is evaluated at the ends of a few stretches, a small one walked along them."""
+    n_evaluated, walk, n_changes = {"walk": 0, "n_changes": 0}, exact_cost.walk, exact_cost.n_changes
 
-    def counting(graph, segments, sink, **settings):
+    def walking(graph, segments, sink, **settings):
         def counted(rows, scores, scale):
-            n_walked.append(len(rows.t))
+            n_evaluated["walk"] += len(rows.t)
             sink(rows, scores, scale)
 
         return walk(graph, segments, counted, **settings)
 
+    def comparing(graph, segment):
+        n_evaluated["n_changes"] += 2
+        return n_changes(graph, segment)
+
     images = np.random.default_rng(0).uniform(size=(3, 3, 32, 32))
-    triangle = inscape.Simplex(images.mean(axis=0) + 0.05 * (images - images.mean(axis=0)))
-    model = inscape.wrap(cnn((8, 8, 8)))
+    triangle = inscape.Simplex(images.mean(axis=0) + size * (images - images.mean(axis=0)))
+    model = inscape.wrap(cnn(channels))
     plane = inscape.linear_regions(model, triangle, budget=None)
-    monkeypatch.setattr(exact_cost, "walk", counting)
+    monkeypatch.setattr(exact_cost, "walk", walking)
+    monkeypatch.setattr(exact_cost, "n_changes", comparing)
     exact_cost.check_planes(model, [triangle], 60.0)
-    assert 0 < sum(n_walked) < 0.03 * plane.n_vertices, (n_walked, plane.n_vertices)
+    assert [name for name, n in n_evaluated.items() if n] == [way]
+    assert 0 < n_evaluated[way] < 0.03 * plane.n_vertices, (n_evaluated, plane.n_vertices)

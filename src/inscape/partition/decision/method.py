@@ -20,6 +20,7 @@ from inscape.partition.decision.grid.lattice import CONNECTIVITIES
 from inscape.partition.linear.regions import PRECISIONS
 from inscape.probes import Patch, Probe
 from inscape.probes.sampling import of_every_kind
+from inscape.probes.segment import as_segments
 from inscape.progress import duration_text
 
 METHODS = ("auto", "exact", "adaptive", "grid")
@@ -211,8 +212,21 @@ def _if_affordable(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
     work = f"about {cost.n_regions:,.0f} {kind}, {duration_text(n * cost.seconds)} in all"
     if not is_affordable:
         return _sampled(of_every_kind(probes), f"exact would take {work}, over {duration_text(allowed)}")
+    _check_graph(model, of_every_kind(probes))
     max_faces = GIVEN_UP_AFTER_WORK * cost.n_regions * max(1.0, allowed / (n * cost.seconds))
     return Choice("exact", f"piecewise affine, {work}", max_faces)
+
+
+def _check_graph(model: Model, probes: Sequence[Probe]) -> None:
+    """Raise an error if a network's graph, which the forecast may have taken as it is, is not the model."""
+    from inscape.partition.linear.planes.subdivision import confirmed_on
+    from inscape.partition.linear.segments.linear_segments import graph_on
+
+    for probe in probes:
+        if probe.dim == 1:
+            graph_on(model, as_segments([probe]))
+        else:
+            confirmed_on(model, probe)
 
 
 def _sampled(probes: Sequence[Probe], reason: str) -> Choice:

@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from inscape.arrays import Floats
 from inscape.budget import MEMORY, check_budget, timed
 from inscape.models import Model
-from inscape.models.graph import Graph
+from inscape.models.graph import Graph, Node
+from inscape.models.graph.piecewise import Bend
+from inscape.parallel import single_products
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.segments.linear_segments import Knots, graph_on
 from inscape.partition.linear.segments.walk import walk
@@ -22,11 +26,17 @@ from inscape.probes.plane import Domain, domain_of
 from inscape.probes.segment import as_segments
 
 FIRST_STRETCH = 1e-3
-"""The largest fraction of a line that is walked first; less where every unit may have a knot."""
+"""The largest fraction of a line that is tried first; less where every unit may have a knot."""
 STEEPEST_GROWTH = 8.0
 """How many times longer the next stretch may be."""
 N_SEGMENTS = 3
-"""Segments on which a stretch is walked."""
+"""Segments of which a stretch is tried."""
+COMPARED_FROM_UNITS = 5000
+"""Of a network with as many, two evaluations find nearly all knots of a stretch: the units that differ ..."""
+COMPARED_KNOTS = 100
+"""... between its ends, if there are this many, so that hardly any has changed twice."""
+COMPARED_AT = (1 / 6, 1 / 2, 5 / 6)
+"""Where on the segments: between points of data the middle has the most knots."""
 CROSSINGS = math.pi / 4
 """Of random lines, on a square each side of which meets one of them on average."""
 
@@ -52,6 +62,9 @@ TIMED_WORK = 0.05
 TIMED_REGIONS = 30
 """... and how many regions it has at least."""
 
+LONG_EVALUATION = 0.3
+"""Seconds after which two points are not evaluated again, only for the time that it takes."""
+
 
 class CostSampling(NamedTuple):
     """How closely something is sampled before it is done."""
@@ -59,7 +72,7 @@ class CostSampling(NamedTuple):
     n_crosses: int
     """Points of planes, at each of which two lines cross."""
     n_knots: int
-    """Knots on a stretch of a line; 30 make a count reliable to some 20 %."""
+    """Knots on a stretch of a line that is walked; 30 make a count reliable to some 20 %."""
     doubt: float
     """How many times longer than estimated the work may take."""
 
@@ -89,13 +102,16 @@ class Cost(NamedTuple):
 def segment_cost(model: Model, probes: Sequence[Probe]) -> Cost:
     """The cost of walking along each of the probes.
 
-    Around the middle of three evenly chosen ones a stretch is walked exactly, longer at each try, until it
-    holds some 30 knots or is the whole segment; knots per length are carried over to the rest.
+    Around the middle of three evenly chosen ones a stretch is tried, longer each time, until it holds some 30
+    knots or is the whole segment; knots per length are carried over to the rest. On stretches of a small
+    network they are found exactly; of a large one as `COMPARED_FROM_UNITS` says, and at three places.
     """
     segments = as_segments([probes[i] for i in _evenly(len(probes), N_SEGMENTS)])
-    graph = graph_on(model, segments)
-    middles = np.full(len(segments), 0.5)
-    n_pieces = 1 + float(_densities(graph, segments, middles, CAREFUL_SAMPLING.n_knots).mean())
+    graph = _graph(model, segments)
+    centres = np.full(len(segments), 0.5)
+    if graph.n_units >= COMPARED_FROM_UNITS:
+        segments, centres = [segments[i % len(segments)] for i in range(N_SEGMENTS)], np.array(COMPARED_AT)
+    n_pieces = 1 + float(_densities(graph, segments, centres, CAREFUL_SAMPLING.n_knots).mean())
     each = seconds_per_evaluation(graph)
     return Cost(n_pieces, (n_pieces + 1) * each, each)
 
@@ -104,7 +120,7 @@ def plane_cost(model: Model, probes: Sequence[Probe], sampling: CostSampling = C
     """The cost of subdividing each of the probes.
 
     Points are spread over several of the probes, and two lines cross at each, parallel to the axes. A
-    stretch of either is walked as in `segment_cost`. If kinks lie as random lines do, of which p and q meet
+    stretch of either is tried as in `segment_cost`. If kinks lie as random lines do, of which p and q meet
     the sides of a unit square, then there are 1 + p + q + pi / 4 p q regions on it.
     """
     domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), sampling.n_crosses)}
@@ -116,7 +132,7 @@ def plane_cost(model: Model, probes: Sequence[Probe], sampling: CostSampling = C
         for (domain, chords, _) in crosses
         for ends in chords
     ]
-    graph = graph_on(model, lines)
+    graph = _graph(model, lines)
     centres = np.concatenate([points for _, _, points in crosses])
     densities = _densities(graph, lines, centres, sampling.n_knots)
     n_regions = np.mean(
@@ -190,6 +206,15 @@ def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
     return timed(job) / n_vertices
 
 
+def measured_per_evaluation(model: Model, probe: Probe) -> float:
+    """The seconds of an evaluation of a network in float64, measured at two points next to each other."""
+    points = np.repeat(probe.generators[:1], 2, axis=0)
+    ends = torch.from_numpy(points.reshape(2, *probe.input_shape)).double()
+    graph = model.graph(probe.input_shape)
+    with single_products():
+        return timed(lambda: graph.evaluate(ends), once_above=LONG_EVALUATION) / 2
+
+
 def seconds_per_evaluation(graph: Graph) -> float:
     """The time of one position of a walk along a segment, or of one evaluation of the network among many."""
     return SECONDS_PER_VECTOR + SECONDS_PER_UNIT * graph.n_units + SECONDS_PER_PRODUCT * graph.n_products
@@ -254,20 +279,70 @@ def _n_faces(domain: Domain, chords: Floats, densities: Floats) -> float:
     return float(1 + p + q + CROSSINGS * p * q)
 
 
+def _graph(model: Model, lines: Sequence[Segment]) -> Graph:
+    """The model's graph; that of a large network is not compared with it, which would take longest."""
+    graph = model.graph(lines[0].input_shape)
+    return graph if graph.n_units >= COMPARED_FROM_UNITS else graph_on(model, lines)
+
+
 def _densities(graph: Graph, lines: Sequence[Segment], centres: Floats, n_knots: int) -> Floats:
     """The knots that whole lines would have, were they as dense as around a point on each."""
+    found = _found_by_walking
+    if graph.n_units >= COMPARED_FROM_UNITS:
+        found, n_knots = _found_by_comparing, COMPARED_KNOTS
     first = min(FIRST_STRETCH, 2.5 * n_knots / max(graph.n_units, 1))
     counts, fractions = np.zeros(len(lines)), np.full(len(lines), first)
     open_lines = np.arange(len(lines))
     while len(open_lines):
         stretches = [stretch(lines[i], centres[i], fractions[i]) for i in open_lines.tolist()]
-        knots = Knots()
-        walk(graph, stretches, knots.take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
-        counts[open_lines] = [len(t) for t, _ in knots.by_segment(len(stretches))]
+        counts[open_lines] = found(graph, stretches)
         open_lines = open_lines[(counts[open_lines] < n_knots) & (fractions[open_lines] < 1.0)]
         growth = np.clip(1.5 * n_knots / np.maximum(counts[open_lines], 1), 2.0, STEEPEST_GROWTH)
         fractions[open_lines] = np.minimum(1.0, growth * fractions[open_lines])
     return np.asarray(counts / fractions)
+
+
+def _found_by_walking(graph: Graph, stretches: Sequence[Segment]) -> list[int]:
+    """The knots on each stretch."""
+    knots = Knots()
+    walk(graph, stretches, knots.take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
+    return [len(t) for t, _ in knots.by_segment(len(stretches))]
+
+
+def _found_by_comparing(graph: Graph, stretches: Sequence[Segment]) -> list[int]:
+    """How many kinks lie between the states of all units at the two ends of each stretch."""
+    return [n_changes(graph, stretch) for stretch in stretches]
+
+
+def n_changes(graph: Graph, segment: Segment) -> int:
+    """The kinks that units pass between the ends of a segment, which has at least as many knots."""
+    n_passed = 0
+
+    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        nonlocal n_passed
+        if node.bend is not None:
+            n_passed += _n_passed(node.bend, inputs[0])
+        return node.op(*inputs)
+
+    ends = segment.points(np.array(segment.span)).reshape(2, *graph.input_shape)
+    with single_products(), torch.no_grad():
+        graph.cast(torch.float64).walk(torch.from_numpy(ends).double(), visit)
+    return n_passed
+
+
+def _n_passed(op: Bend, z: Tensor) -> int:
+    """The kinks between the inputs of an operation at two points (2, ...).
+
+    Where all entries of a window are equal, as those that a relu has made 0, another winner is no kink.
+    """
+    before, after = op.states(z).astype(np.int64)
+    windows = op.windows(tuple(z.shape[1:]))
+    if windows is None:
+        return int(np.abs(after - before).sum())
+    changed = np.flatnonzero(before != after)
+    first, last = (windows.entries[changed, winner[changed]] for winner in (before, after))
+    values = z.flatten(1).numpy()
+    return int(((values[0, last] < values[0, first]) & (values[1, first] < values[1, last])).sum())
 
 
 def stretch(line: Segment, centre: float, fraction: float) -> Segment:

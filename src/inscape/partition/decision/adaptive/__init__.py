@@ -43,11 +43,13 @@ def adaptive_regions(
     resolution: int | None = None,
     tolerance: float | None = None,
     meter: Meter,
+    asked: Callable[[int], None] = lambda n_samples: None,
 ) -> Iterator[DecisionRegions]:
     """The decision regions on each probe, refined where a region could hide.
 
     Probes of one kind are sampled together, a block of them at a time, so that each round is one stream of
-    batches and memory does not grow with their number.
+    batches and memory does not grow with their number. After each batch `asked` is told at how many samples
+    of its block the model has been evaluated; what it raises stops the work.
     """
     check_settings(probes, resolution, tolerance)
     done = 0
@@ -62,7 +64,7 @@ def adaptive_regions(
         for (_, dim, _), group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
             while block := _next_block(group, trial, resolution):
                 provenance = provenance or about()  # before it is evaluated again, which may change it
-                heard = replace(trial, asked=_of_samples(show, done, block))
+                heard = replace(trial, asked=_of_samples(show, done, block, asked))
                 for probe, own in zip(
                     block, _fields(model, heard, block, resolution, tolerance, done), strict=True
                 ):
@@ -90,10 +92,17 @@ def _of_probes(meter: Meter, n: int) -> Callable[[float], None]:
     return lambda done: meter(int(each * done), each * n)
 
 
-def _of_samples(show: Callable[[float], None], before: int, block: Sequence[Probe]) -> Callable[[int], None]:
-    """How far a block of probes is, by the samples that it usually takes."""
+def _of_samples(
+    show: Callable[[float], None], before: int, block: Sequence[Probe], asked: Callable[[int], None]
+) -> Callable[[int], None]:
+    """Shows how far a block of probes is, by the samples that it usually takes, and tells of the samples."""
     usual = len(block) * typical_evaluations(block[0])
-    return lambda n_samples: show(before + len(block) * min(MOST_OF_A_BLOCK, n_samples / usual))
+
+    def hear(n_samples: int) -> None:
+        asked(n_samples)
+        show(before + len(block) * min(MOST_OF_A_BLOCK, n_samples / usual))
+
+    return hear
 
 
 def _next_block(group: Iterator[Probe], trial: Trial, resolution: int | None) -> list[Probe]:
