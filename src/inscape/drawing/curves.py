@@ -97,6 +97,7 @@ def draw_intervals(lines: Mapping[str, Floats], *, xlabel: str, ylabel: str, ax:
 
 
 _LEAST_RATIO, _MOST_RATIO = 1e-2, 1e7
+"""Of the right side to the left: ratios beyond these are drawn at the ends."""
 
 
 def draw_series(

@@ -21,6 +21,7 @@ from inscape.probes.probe import nearest
 
 Combination = tuple[tuple[int, float], ...]
 _MOST_TERMS = 60
+"""Rows that a corner may combine: it comes from the page, and could be of any length."""
 _MARGIN = 0.35
 """How far the first look reaches beyond the three corners, of their extent."""
 

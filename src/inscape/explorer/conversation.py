@@ -21,6 +21,7 @@ from inscape.probes import Patch, Probe, sample_probes
 Request = dict[str, Any]
 Reply = tuple[dict[str, Any], Arrays]
 N_SEGMENTS = 400
+"""Of a count, as far as it goes."""
 SEED = 0
 OTHERS_WAIT = 0.08
 """Seconds of counting before other requests get their turn."""
@@ -28,6 +29,7 @@ MOST_THUMBNAILS = 60
 MOST_POINTS_BESIDE = 1500
 """Data points that are drawn beside a plane: the nearest."""
 MARGIN_PIXELS = 64
+"""Each way, of the image of margins."""
 FIRST_PROGRESS = 0.4
 """Seconds after which work is seen to run."""
 BETWEEN_PROGRESS = 0.1

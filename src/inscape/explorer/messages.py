@@ -28,6 +28,7 @@ from inscape.probes.plane import Domain, Plane, domain_of
 MAGIC = b"INSC"
 TYPES = ("float32", "int32", "uint8")
 _ALIGNMENT = 8
+"""Bytes: a browser reads an array of numbers only where a multiple of their size begins."""
 Arrays = dict[str, Array]
 MOST_FACES = 500_000
 """More are sent as an image of their regions: no screen shows them apart."""

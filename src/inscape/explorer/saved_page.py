@@ -28,6 +28,7 @@ WIDER_THAN_FIRST_LOOK = 1.5
 MOST_NUMBERS = 2_000_000
 """Scores at vertices that go into a file; without them the page knows the label of a place only."""
 SAME_SCORES = 1e-3
+"""Of the largest score, up to which the scores that a page works out are those of the model."""
 MOST_COMPARED = 3
 """Models of which each pair is compared in a file."""
 

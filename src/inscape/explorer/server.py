@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 MOST_PAGES = 12
 MOST_CONNECTIONS = 64
+"""At once, those of pages among them."""
 LONGEST_REQUEST = 2**16
 """Bytes of a request; the page itself sends a few hundred."""
 _MOST_REPLIES_BEHIND = 64

@@ -16,7 +16,8 @@ from inscape.progress import Meter
 
 JUDGED_FROM_POINTS = 50
 """Labelled points from which on an accuracy near chance means something."""
-_POINTS_LOOKED_AT = 1000
+_POINTS_TRIED = 1000
+"""Of data, before a model is said to be no better than chance."""
 _FAR_FROM_CHANCE = 0.1
 """The fraction of the way from chance to perfection beyond which a model is merely weak, whatever n is."""
 
@@ -97,7 +98,7 @@ def warn_at_chance(model: Model, x: Any, y: npt.ArrayLike | None) -> None:
     if y is None:
         return
     source = as_source(for_model(model, x), y)
-    chosen = np.linspace(0, len(source) - 1, min(len(source), _POINTS_LOOKED_AT)).astype(np.int64)
+    chosen = np.linspace(0, len(source) - 1, min(len(source), _POINTS_TRIED)).astype(np.int64)
     points, position = source.take(chosen)
     points, truth = points[position], np.asarray(y)[chosen]
     try:

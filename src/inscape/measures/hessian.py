@@ -21,6 +21,7 @@ from inscape.progress import Meter
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 _BYTES_IN_PRODUCT = 2**29
+"""What one double differentiation may take: so many points are a batch."""
 _FLOAT32_RESIDUAL = 1e-4
 """The residual, relative to the eigenvalue, that products in float32 reach safely."""
 START_ON_SOME_FROM_POINTS, _RESIDUAL_ON_SOME = 1000, 0.1

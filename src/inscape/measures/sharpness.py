@@ -40,6 +40,7 @@ LOSSES = ("cross_entropy", "mse")
 METHODS = ("auto", "dense", "lanczos")
 PRECISIONS = ("float64", "float32")
 TIMED_POINTS = 64
+"""Of which a product is timed, to foresee that of all."""
 FORESEEN_FROM_NUMBERS = 2**22
 """Parameters times points up to which a product takes no time that is worth foreseeing."""
 PRODUCTS_PER_EIGENVALUE = 30

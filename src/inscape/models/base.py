@@ -43,6 +43,7 @@ Answer = TypeVar("Answer")
 N_COMPARED = 16
 """Points that are evaluated in two batches, once per wrapped model; four times as many without scores."""
 FEWEST_COMPARED = 4
+"""Points of a batch that tell anything: two in each half."""
 SAME_SCORES = 2**-12
 """Relative to the largest score: far above rounding, and below what one bit of eight makes."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 N_POINTS_COMPARED = 3  # points on which a graph is compared with its file
 N_COMPARED = 64
+"""Random points, and as many ten times further out, at which labels are compared with scores."""
 AGREEMENT = 0.9
 """Where an output holds labels, they are those of the largest score at this fraction of random points."""
 _DTYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}

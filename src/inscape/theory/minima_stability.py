@@ -23,6 +23,7 @@ from inscape.univariate.stability.linearised import KNOT_TOLERANCE, modes_of
 _PUSH_FROM_MINIMUM = 1e-6
 """How far from the minimum the trial run starts, relative to the size of the parameters."""
 _TRIAL_STEPS = 20_000
+"""For which a minimum that was left a little is watched."""
 _LEFT_BEYOND = 20.0
 """A trial run that ends this many pushes away has left the minimum."""
 _EDGE_TOLERANCE = 1e-3

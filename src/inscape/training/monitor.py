@@ -32,6 +32,7 @@ CHEAP: dict[str, dict[str, Any]] = {
 }
 """What is measured unless told otherwise: little enough to measure every hundred steps."""
 STEPS_PER_DECADE = 10
+"""Of logarithmic times, which are about equally far apart."""
 
 
 class Monitor(Drawn):

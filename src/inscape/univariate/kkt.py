@@ -21,7 +21,9 @@ from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.gram import toggling
 
 _MOST_ROUNDS = 1000
+"""Of generating columns; each lowers the residual, so that few are needed."""
 _ROUNDING = 1e-13
+"""Relative to the sizes of both vectors: a column of a smaller product with the rest lowers nothing."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -39,6 +39,7 @@ _KEPT_FROM = 0.5
 """Least |(P, Q)| of a set that stays: between 1, where such sets end, and 0; `gap` says how clear that is."""
 
 _CLEAR_FROM = 0.9
+"""Least |(P, Q)| of the sets that stay, for the regions of the limit to be clear."""
 _MOST_LEAVING = 0.1
 """Share of a net that may still be in sets that do not stay, for its regions to be clear."""
 _ROUNDING = 1e-6

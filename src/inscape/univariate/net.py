@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from inscape.pictures import DrawnAxes
 
 MERGE_TOLERANCE = 1e-9
+"""Times max(1, |t|): knots at t that are nearer to each other are one ..."""
 JUMP_TOLERANCE = 1e-9
+"""... and none if the slope changes there by less than this share of the largest change of a neuron."""
 _RELUS_AT_ONCE = 2**22  # 32 MiB
 _EXPECTED = "expected Linear(1, k), ReLU, Linear(k, 1)"
 

@@ -22,8 +22,10 @@ PackedPolygons = tuple[Floats, Ints, Ints]
 
 RASTER_LIMIT = 20_000
 """Files with lines and polygons (PDF, SVG) hold an image instead above this many faces or edges."""
-_CHUNK = 10_000
-_LEVELS = 256
+_FACES_IN_PATH = 10_000
+"""Of one colour; of edges as many."""
+_COLOURS = 256
+"""To which values are rounded: faces of one colour are one path."""
 _AREA_OFF_SCALE = 0.005
 """The fraction of the area whose values may lie beyond either end of the colour bar."""
 
@@ -104,8 +106,8 @@ def _fill_values(ax: Any, values: Floats, faces: PackedPolygons) -> Any:
 
     values = np.asarray(values, dtype=np.float64)
     low, high = _range(values, faces)
-    step = (high - low) / _LEVELS or 1.0
-    level = np.where(np.isnan(values), -1, np.clip((values - low) // step, 0, _LEVELS - 1)).astype(np.int64)
+    step = (high - low) / _COLOURS or 1.0
+    level = np.where(np.isnan(values), -1, np.clip((values - low) // step, 0, _COLOURS - 1)).astype(np.int64)
     paths, group = faces_by_group(*faces, level)
     shown = np.ma.masked_less(group, 0) * step + (low + step / 2)
     scale = colormaps["viridis"].with_extremes(bad="0.85")
@@ -200,8 +202,8 @@ def faces_by_group(xy: Floats, corners: Ints, start: Ints, group: Ints) -> tuple
     starts = np.concatenate([[0], np.flatnonzero(np.diff(sorted_group)) + 1, [len(order)]])
     paths, groups = [], []
     for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        for i in range(a, b, _CHUNK):
-            chunk = slice(int(first[i]), int(stop[min(i + _CHUNK, b) - 1]))
+        for i in range(a, b, _FACES_IN_PATH):
+            chunk = slice(int(first[i]), int(stop[min(i + _FACES_IN_PATH, b) - 1]))
             paths.append(_path(vertices[chunk], codes[chunk]))
             groups.append(sorted_group[a])
     return paths, np.array(groups)
@@ -228,8 +230,8 @@ def draw_edges(ax: Any, xy: Floats, ends: Ints, **style: Any) -> Any:
     vertices = xy[ends.reshape(-1)]
     codes = np.tile(np.array([1, 2], np.uint8), len(ends))
     paths = [
-        _path(vertices[i : i + 2 * _CHUNK], codes[i : i + 2 * _CHUNK])
-        for i in range(0, len(vertices), 2 * _CHUNK)
+        _path(vertices[i : i + 2 * _FACES_IN_PATH], codes[i : i + 2 * _FACES_IN_PATH])
+        for i in range(0, len(vertices), 2 * _FACES_IN_PATH)
     ]
     lines = PathCollection(
         paths, facecolors="none", rasterized=len(ends) > 2 * RASTER_LIMIT, capstyle="round", **style

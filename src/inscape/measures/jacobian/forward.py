@@ -316,6 +316,7 @@ def good_at_kink(
 
 
 NUMBERS_AT_ONCE = 2**24
+"""Entries of all nodes together at the corners that are evaluated at a time."""
 
 
 def crossings(

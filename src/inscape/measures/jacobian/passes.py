@@ -187,12 +187,15 @@ class PassSettings:
 
 
 ESTIMATE_ABOVE_INPUTS = 64
+"""Directions from which on a few random ones take the place of all, if they are left to us."""
 AUTO_DIRECTIONS = 8
 """Random directions for each perturbed network: 32 of these see 256 different ones."""
 POINTS_AT_ONCE = 256
+"""In one network, or together in several."""
 JOIN_DRAWS_FROM = 4
 """Perturbed networks from which on it pays to evaluate a point in all of them at once."""
 DRAWS_AT_ONCE = 16
+"""Perturbed networks in which a point is evaluated at a time."""
 
 
 @dataclass(frozen=True, eq=False)

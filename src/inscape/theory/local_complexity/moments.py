@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _RANK_TOLERANCE = 1e-10
+"""Of the bound of gradients: smaller singular values are zero, in an exact rank."""
 REMEDY = "give fewer points or a smaller n_noise"
 
 

@@ -210,6 +210,7 @@ def two_layer_descent(
 
 
 _EDGE_TOLERANCE = 0.02
+"""By how much sharpness may exceed 2 / eta: at the edge it oscillates about it."""
 
 
 def rc_lemma7(model: Any, xa: Any, xb: Any, *, form: str = "stated") -> Check:

@@ -33,6 +33,7 @@ from inscape.univariate.sample import checked_sample
 _LOSSES = ("exponential", "logistic")
 _STATIONARY_BELOW = 1e-10  # the speed relative to the norm
 _SHORTEST_STEP = 1e-12
+"""Of a trajectory of norm one; shorter steps are lost in rounding."""
 _LARGEST_NORM = 1e145  # its square is a margin, and that of the features a Gram matrix: both stay below 1e308
 
 
@@ -308,7 +309,9 @@ def _row(time: float, state: FlowState, last: FlowState, z: Floats, loss: str) -
 
 
 _NEWTON_STEPS = 25
+"""After which the equation counts as unsolved from that start."""
 _COOLING = 5.0
+"""How much stiffer each problem is than the easier one before, from whose solution it starts."""
 _RIDGE = 1e-13
 """Of the mean diagonal: where the matrix is singular up to rounding, the least weights are taken."""
 _FLOOR = -690.0  # log of the least weight that is told from zero

@@ -26,6 +26,8 @@ from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.flattest import Flattest, flattest
 from inscape.univariate.stability.gram import gram, hessian, sharpness_modes, top_eigenvalue
 from inscape.univariate.stability.linearised import (
+    FIT_TOLERANCE,
+    KNOT_TOLERANCE,
     LinearStability,
     StrongStability,
     linear_stability,
@@ -163,8 +165,8 @@ def stability(
     step_size: float,
     *,
     gap: float = 1e-9,
-    knot_tolerance: float = 1e-8,
-    fit_tolerance: float = 1e-5,
+    knot_tolerance: float = KNOT_TOLERANCE,
+    fit_tolerance: float = FIT_TOLERANCE,
     progress: bool | Meter | None = None,
 ) -> Stability:
     """Whether `net` can be a stable minimum for that step size, and how smooth it must then be.

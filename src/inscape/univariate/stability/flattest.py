@@ -22,6 +22,7 @@ from inscape.univariate.stability.gram import activity
 
 _MU_FIRST, _MU_FACTOR, _MOST_MUS = 1e-1, 0.2, 19  # down to 3e-14
 _NEWTON_STEPS = 30
+"""For each mu; from the minimum of the mu before, few are needed."""
 _NEGLECT_BELOW = (
     1e-25  # a neuron with a smaller product of its two terms can be scaled to add no more than that
 )

@@ -35,6 +35,7 @@ MODES_UP_TO = 256
 NUMBERS_KEPT = 2**22
 """Entries of the features of modes that are kept while the system is followed."""
 KNOT_TOLERANCE, FIT_TOLERANCE = 1e-8, 1e-5
+"""How near a knot is on a data point, and a value fits; see `stability`."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
