@@ -14,6 +14,7 @@ import numpy as np
 from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Finding, Summary, in_all, varied
+from inscape.status import DIVERGED
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """The panels, and what the theorem gets right and what it does not."""
     from scipy.stats import spearmanr
 
-    fitted = frame[frame["status"] != "diverged"]
+    fitted = frame[frame["status"] != DIVERGED]
     _draw(fitted, out)
     large = fitted[fitted["limit"] < fitted["start_sharpness"]]
     small = fitted[fitted["limit"] >= 2 * fitted["start_sharpness"]]
