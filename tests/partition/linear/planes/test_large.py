@@ -30,7 +30,7 @@ WAYS = {
     ],
     "memory": [(linear_map, "SCRATCH_FROM_NUMBERS", 0), (plan, "_MEMORY_AHEAD", 50)],
     "blocks": [(buffers, "HUGE_PAGES_FROM_BYTES", 0)],
-    "rows not stored": [
+    "vectors not stored": [
         (linear_map, "LAZY_VALUES_FROM_NUMBERS", 0),
         (linear_map, "LAZY_VALUES_UP_TO_BREAKPOINTS", 10**9),
     ],
@@ -203,7 +203,7 @@ SHARED = [
 ]
 
 
-@pytest.mark.parametrize("way", [[], WAYS["rows not stored"], EVERY], ids=["plain", "not stored", "every"])
+@pytest.mark.parametrize("way", [[], WAYS["vectors not stored"], EVERY], ids=["plain", "not stored", "every"])
 @pytest.mark.parametrize("stretches", [*([one] for one in SHARED), SHARED])
 def test_stretches_that_threads_take_give_the_same_bits(stretches, way):
     net = mlp(2, 20, 20, 20, 3)

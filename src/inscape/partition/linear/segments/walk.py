@@ -474,7 +474,7 @@ def _expand_convolution(
                 out[r, v] = y[i, v]
             continue
         if i != current:
-            # (1) begin an interval: its chord, and back from the slope of that to the slope at the start
+            # (1) begin an interval: the line between its ends, and from its slope the slope at the start
             current, k, anchor = i, start[i], 0.0
             for v in range(n_out):
                 base[v] = y[i, v]

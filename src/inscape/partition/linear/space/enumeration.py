@@ -45,7 +45,7 @@ TIE_WITHIN = 1e-9
 VOLUMES_ADD_UP_TO = 1e-9
 """Of the box's volume, how far the volumes of all regions together may be from it."""
 N_STARTS = 20
-"""Random points of the body that are tried as a start, which is on no kink."""
+"""Random points of the body that are tried as a start, which must be on no kink."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -95,8 +95,8 @@ class LinearBody(DrawnByClass):
         facets = f"each of {self.n_facets:,} facets inside the body leads to a region of the list, both ways"
         if self.volumes is None or not isinstance(self.body, Box):
             return facets
-        share = self.volumes.sum() / self.body.volume
-        return f"{facets}; the volumes of the regions add up to {share:.12g} of the box"
+        fraction = self.volumes.sum() / self.body.volume
+        return f"{facets}; the volumes of the regions add up to {fraction:.12g} of the box"
 
     @cached_property
     def n_linear(self) -> int:
@@ -121,8 +121,8 @@ class LinearBody(DrawnByClass):
             normals, offsets = within_box(self.body, region.normals, region.offsets)
             around = facets(normals, offsets, region.x.reshape(-1), _extent(self.body)).vertices
             assert around is not None
-            ways = around - around.mean(axis=0)
-            polygons.append(around[np.argsort(np.arctan2(ways[:, 1], ways[:, 0]))])
+            x, y = (around - around.mean(axis=0)).T
+            polygons.append(around[np.argsort(np.arctan2(y, x))])
         return polygons
 
     def __repr__(self) -> str:
@@ -267,11 +267,11 @@ def _outline(body: Body) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Entrance:
-    """A way into a region that waits: its pattern, a point inside the facet that leads there, its normal."""
+    """The way into a region that waits: its pattern, a point inside the facet crossed, and the normal."""
 
     pattern: "Pattern"
     point: Floats
-    way: Floats
+    normal: Floats
 
 
 class _Enumeration:
@@ -305,9 +305,9 @@ class _Enumeration:
                     "budget", "the time is up, and more regions wait: give a smaller body, or budget=None"
                 )
                 return
-            step = self._queue.popleft()
-            maps = self._maps(step.pattern)
-            inside = self._inside(maps, step)
+            entrance = self._queue.popleft()
+            maps = self._maps(entrance.pattern)
+            inside = self._inside(maps, entrance)
             if inside is None:
                 self._n_ties += 1
             else:
@@ -347,24 +347,24 @@ class _Enumeration:
 
         return region_maps(self.graph, self.body.centre if x is None else x, pattern, self.memory)
 
-    def _inside(self, maps: "RegionMaps", step: _Entrance) -> Floats | None:
+    def _inside(self, maps: "RegionMaps", entrance: _Entrance) -> Floats | None:
         """A point inside a region, straight beyond a facet; None if the region is too thin to tell."""
         normals, offsets = self._constraints(maps)
-        speed = normals @ step.way
+        speed = normals @ entrance.normal
         ahead = speed > TIE_WITHIN
-        far = float(((offsets - normals @ step.point)[ahead] / speed[ahead]).min())
+        far = float(((offsets - normals @ entrance.point)[ahead] / speed[ahead]).min())
         if far <= self.smallest:
             return None
         if isinstance(self.body, Ball):
-            far = min(far, self.body.radius - float(np.linalg.norm(step.point)))
-        return np.asarray(step.point + far / 2 * step.way)
+            far = min(far, self.body.radius - float(np.linalg.norm(entrance.point)))
+        return np.asarray(entrance.point + far / 2 * entrance.normal)
 
     def _constraints(self, maps: "RegionMaps") -> tuple[Floats, Floats]:
         eye, half = np.eye(self.body.dim), self.body.half_widths.reshape(-1)
         return np.vstack([maps.normals, eye, -eye]), np.concatenate([maps.offsets, half, half])
 
     def _visit(self, maps: "RegionMaps", inside: Floats) -> None:
-        """Take a region into the list, and queue what lies beyond its facets."""
+        """Add a region to the list, and queue what lies beyond its facets."""
         number = self._numbers[pattern_key(maps.pattern)]
         sides = facets(*self._constraints(maps), inside, self.extent)
         if sides.vertices is not None and isinstance(self.body, Box):
@@ -378,15 +378,15 @@ class _Enumeration:
             same = np.flatnonzero(sides.group == constraint)
             if same[-1] >= len(maps.offsets):
                 continue  # the border of the box
-            met: tuple[Floats, float] | None = (point, slack)
+            in_body: tuple[Floats, float] | None = (point, slack)
             if slack > self.smallest and isinstance(self.body, Ball):
-                met = self._in_ball(maps, constraint, point, slack)
-            if met is None:
+                in_body = self._in_ball(maps, constraint, point, slack)
+            if in_body is None:
                 continue
-            if met[1] <= self.smallest:
+            if in_body[1] <= self.smallest:
                 self._n_ties += 1
                 continue
-            self._cross(number, maps, same, met[0])
+            self._cross(number, maps, same, in_body[0])
 
     def _cross(self, number: int, maps: "RegionMaps", constraints: Ints, point: Floats) -> None:
         """Note which region lies beyond a facet, and queue it if it is new."""
@@ -420,8 +420,8 @@ class _Enumeration:
         near = math.inf if nearest is None else float(np.linalg.norm(nearest))
         if nearest is None or near >= radius:
             return point, self.smallest  # it touches the ball, up to rounding
-        share = (radius - near) / 2 / (far - near)
-        return nearest + share * (point - nearest), share * slack
+        fraction = (radius - near) / 2 / (far - near)
+        return nearest + fraction * (point - nearest), fraction * slack
 
     def _checked(self) -> Status:
         """How the walk ended: whether every facet was crossed, from both sides, and volumes add up."""
@@ -434,11 +434,11 @@ class _Enumeration:
                 f"regions may be missing behind {n} {facets} than {TIE_WITHIN:g} of the body; shrink it",
             )
         if self._volumes and isinstance(self.body, Box):
-            share = sum(self._volumes) / self.body.volume
-            if abs(share - 1) > VOLUMES_ADD_UP_TO:
+            fraction = sum(self._volumes) / self.body.volume
+            if abs(fraction - 1) > VOLUMES_ADD_UP_TO:
                 return Status(
                     "non_generic",
-                    f"regions are missing: their volumes add up to {share:.12g} of the box; shrink it",
+                    f"regions are missing: their volumes add up to {fraction:.12g} of the box; shrink it",
                 )
         return COMPLETE
 

@@ -1,10 +1,10 @@
 """How far the decision boundary is from a point: a walk over linear regions, the nearest first.
 
 As in GeoCert (Jordan, Lewis & Dimakis 2019, arXiv 1903.08778), the polytopes around x are visited in the
-order of their distance from x. The way from x to the nearest point of another label crosses facets one after
-the other, each at least as near as that point; so whatever waits in the queue bounds the distance from below,
-however early the walk is stopped. An upper bound is a point at which the label really changes, found exactly
-along segments. Where the two meet, the distance is known.
+order of their distance from x. The segment from x to the nearest point of another label crosses facets one
+after the other, each at least as near as that point; so whatever waits in the queue bounds the distance from
+below, however early the walk is stopped. An upper bound is a point at which the label really changes, found
+exactly along segments. Where the two meet, the distance is known.
 
 Distances from x to a polytope are certified by duality: for weights w >= 0 of the constraints a u <= b,
 |u| >= -(w b) / |w a|*, with the dual norm |.|*, holds for every u in it, whatever made w. The queue holds
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 NORMS = (1.0, 2.0, math.inf)
 BOUNDS_MEET_WITHIN = 1e-9
 """Bounds that differ by less, relative to the upper one, have met."""
-LOOK_BEYOND_MAP_BY = 64.0
-"""How many times farther than a region's own map says a label change is looked for along a segment."""
+SEARCHED_BEYOND_MAP = 64.0
+"""How many times farther than the map of a region says a label change is searched for along a segment."""
 N_RIVALS = 5
-"""Labels, the nearest ones by the map of a region, whose ways are tried for an upper bound."""
+"""Labels, the nearest ones by the map of a region, towards which an upper bound is searched for."""
 N_DESCENTS = 20
-"""Rounds at most in which the first upper bound is improved by the map around the point that was found."""
+"""Rounds at most in which the first upper bound is improved by the map around the point that gave it."""
 BUDGET_REACHED = Status(
     "budget", "the distance is between `lower` and `upper`: give a larger max_regions to know it"
 )
@@ -65,8 +65,8 @@ TOUCHING = Status(
     "two scores touch at the distance `lower`, but the label was not seen to change there; the nearest "
     "change that was seen is at `upper`",
 )
-INFEASIBLE = 1e12
-"""Of a lower bound over the distance to the nearest violated constraint: the polytope is empty."""
+EMPTY_FROM_RATIO = 1e12
+"""A polytope is empty if a lower bound of its distance is this many times that of a violated hyperplane."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -185,7 +185,7 @@ def boundary_distance(
 
 @dataclass(order=True)
 class _Waiting:
-    """What may be nearer than all that is known: a facet to cross, or a boundary between labels to reach."""
+    """What may be nearer than the upper bound: a facet to cross, or a boundary between labels to reach."""
 
     bound: float
     number: int
@@ -205,7 +205,7 @@ class _Search:
         self.label, self.other_label = -1, -1
         self.status = COMPLETE
         self.point = np.full(x.shape, math.nan)
-        self._reached = math.inf  # the least bound of boundaries that were looked for
+        self._reached = math.inf  # the least bound of boundaries that were tried
         self._queue: list[_Waiting] = []
         self._numbers = itertools.count()
         self._seen: set[bytes] = set()
@@ -285,8 +285,8 @@ class _Search:
                 return
             normal, offset = -region.normals[item.constraint], -float(region.offsets[item.constraint])
         apart = np.abs(region.offsets) / self._dual(region.normals)
-        own = (region.offsets < 0) | (apart <= self.upper)  # farther constraints do not cut what is nearer
-        normals, offsets = np.vstack([region.normals[own], normal]), np.append(region.offsets[own], offset)
+        near = (region.offsets < 0) | (apart <= self.upper)  # others do not cut off what is nearer
+        normals, offsets = np.vstack([region.normals[near], normal]), np.append(region.offsets[near], offset)
         bound, u = nearest_of_polytope(normals, offsets, self.norm)
         bound = max(item.bound, bound)
         self._wait(_Waiting(bound, next(self._numbers), region, item.constraint, item.rival, True, u))
@@ -311,7 +311,7 @@ class _Search:
     # upper bounds
 
     def _descend(self, region: "RegionMaps", is_spent: Callable[[], bool]) -> None:
-        """A first upper bound: along the steepest ways of the region of x, then of those that were found."""
+        """A first upper bound, by steepest descent in the region of x, then in those of points it gives."""
         for _ in range(N_DESCENTS):
             before, steps = self.upper, []
             for rival, normal, offset in self._rivals(region):
@@ -320,14 +320,14 @@ class _Search:
             for rival, u in sorted(steps, key=lambda step: self._length(step[1]))[:N_RIVALS]:
                 if is_spent() and not math.isinf(self.upper):
                     return
-                self._try(u, rival, LOOK_BEYOND_MAP_BY if math.isinf(before) else 2.0)
+                self._try(u, rival, SEARCHED_BEYOND_MAP if math.isinf(before) else 2.0)
             if is_spent() or not self.upper < (1 - 1e-3) * before:
                 return
             inside = self.x + (1 - 1e-6) * (self.point - self.x)
             region = self._maps(self._maps(None, inside).pattern)
 
     def _try(self, u: Floats, rival: int, farthest: float = 1.0 + 1e-6) -> None:
-        """Take the first change of the label along a segment, exactly, if it is nearer than what is known."""
+        """Take the first change of the label along a segment, exactly, if nearer than the upper bound."""
         from inscape.partition.decision.exact.networks import exact_segments
 
         step = u.reshape(self.x.shape)
@@ -379,8 +379,8 @@ def nearest_of_polytope(normals: Floats, offsets: Floats, norm: float) -> tuple[
     order = {1.0: math.inf, 2.0: 2, math.inf: 1}[norm]
     gain = -float(weights @ scaled)
     length = float(np.linalg.norm(weights @ normals, ord=order))
-    bound = 0.0 if gain <= 0 else gain / max(length, gain / (2 * INFEASIBLE))
-    if bound > INFEASIBLE:
+    bound = 0.0 if gain <= 0 else gain / max(length, gain / (2 * EMPTY_FROM_RATIO))
+    if bound > EMPTY_FROM_RATIO:
         return math.inf, None
     return violated * bound, None if u is None else violated * u
 
@@ -395,8 +395,8 @@ def _by_least_squares(normals: Floats, offsets: Floats, norm: float) -> tuple[Fl
         weights, _ = nnls(system, target, maxiter=max(300, 30 * len(normals)))
     except RuntimeError:  # it did not end: no weights, no bound
         return np.zeros(len(normals)), None
-    rest = system @ weights - target
-    return weights, None if rest[-1] >= 0 else -rest[:-1] / rest[-1]
+    residual = system @ weights - target
+    return weights, None if residual[-1] >= 0 else -residual[:-1] / residual[-1]
 
 
 def _by_linear_program(normals: Floats, offsets: Floats, norm: float) -> tuple[Floats, Floats | None]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 SAME_HYPERPLANE = 1e-9
-"""Rows of unit length that differ by less, offsets relative to the largest, are one hyperplane."""
+"""Unit normals that differ by less, and offsets relative to the largest, are of one hyperplane."""
 N_RAYS_PER_CONSTRAINT = 4
 """Rays in random directions, besides one along each normal, that find facets without a linear program."""
 
@@ -84,7 +84,7 @@ class LinearRegion(Drawn):
     def distance(self) -> float:
         """The distance of x to the border of the region; infinite if it has none.
 
-        The nearest hyperplane is a facet: its foot is on the right side of all others, which are farther.
+        The nearest hyperplane is a facet: the foot of x on it satisfies all other constraints.
         """
         return float(self.distances.min(initial=math.inf))
 
@@ -182,7 +182,7 @@ def linear_region(
         NonGenericError: x is on the kink of a unit up to rounding, where several regions meet.
 
     The cost is one pass with d directions, for d inputs; facets cost linear programs and are computed when
-    they are asked for. Halfspaces are exact up to the rounding of float64.
+    they are first read. Halfspaces are exact up to the rounding of float64.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
@@ -233,7 +233,7 @@ def graph_and_point(model: Model, x: npt.ArrayLike) -> "tuple[Graph, Floats]":
     if shape is not None and point.size == math.prod(shape):
         point = point.reshape(shape)
     elif model.input_shape is not None or (shape is not None and point.ndim != len(shape)):
-        # of a guess the number of axes counts: images of another size may do as well, rows of a table not
+        # of a guess only the number of axes counts: images of another size may do, rows of a table do not
         raise ProbeError(f"x has shape {point.shape}: give one point of shape {shape}, such as x[0]")
     return graph_of(model, point.shape, lambda: point[None].copy()), point
 
@@ -248,10 +248,10 @@ def _check_generic(graph: "Graph", x: Floats, maps: "RegionMaps") -> None:
     for node in np.unique(maps.node).tolist():
         (source,) = graph.nodes[node].inputs
         bounds = evaluated(graph, start, source).bounds.reshape(-1).numpy()
-        own = np.flatnonzero(maps.node == node)
+        of_node = np.flatnonzero(maps.node == node)
         is_window = len(graph.nodes[node].op.kinks) == 0
-        error = 2 * bounds.max() if is_window else bounds[maps.unit[own]]
-        near = own[maps.offsets[own] * maps.lengths[own] <= error]
+        error = 2 * bounds.max() if is_window else bounds[maps.unit[of_node]]
+        near = of_node[maps.offsets[of_node] * maps.lengths[of_node] <= error]
         if len(near):
             raise NonGenericError(
                 f"x is on the kink of unit {int(maps.unit[near[0]])} of {graph.nodes[node].path or node}, "
@@ -309,7 +309,7 @@ def _is_needed(normal: Floats, offset: float, normals: Floats, offsets: Floats) 
 HULL_DIMENSIONS = 5
 """Vertices are enumerated up to this dimension; above, a polytope may have too many of them."""
 ONE_FACET_WITHIN = 1e-12
-"""Rows of unit length that differ by no more, offsets relative to the extent, are one, up to rounding."""
+"""Unit normals that differ by no more, and offsets relative to the extent, are one facet up to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +360,7 @@ def facets(normals: Floats, offsets: Floats, inside: Floats, extent: float) -> F
 
 
 def _groups(normals: Floats, offsets: Floats) -> Ints:
-    """For each constraint the first one that is on the same hyperplane, its sides the same too."""
+    """For each constraint the first one with the same hyperplane and the same side of it."""
     group = np.arange(len(normals))
     near = np.abs(normals @ normals.T) > 1 - ONE_FACET_WITHIN
     for i, j in np.argwhere(np.triu(near, 1)).tolist():
@@ -387,7 +387,7 @@ def _by_vertices(a: Floats, b: Floats) -> tuple[Floats, Bools, Floats]:
     """For each constraint the mean of the vertices on it, whether there are any, and all vertices."""
     from scipy.spatial import HalfspaceIntersection, QhullError
 
-    scale = float(b.min())  # of what is seen from inside, the nearest hyperplane
+    scale = float(b.min())  # the distance of the nearest hyperplane
     try:
         hull = HalfspaceIntersection(np.column_stack([a, -b / scale]), np.zeros(a.shape[1]))
     except (QhullError, ValueError) as error:
@@ -396,9 +396,9 @@ def _by_vertices(a: Floats, b: Floats) -> tuple[Floats, Bools, Floats]:
         ) from error
     sums, n = np.zeros_like(a), np.zeros(len(a))
     vertices = scale * hull.intersections
-    for vertex, own in zip(vertices, hull.dual_facets, strict=True):
-        sums[own] += vertex
-        n[own] += 1
+    for vertex, constraints in zip(vertices, hull.dual_facets, strict=True):
+        sums[constraints] += vertex
+        n[constraints] += 1
     return sums / np.maximum(n, 1)[:, None], n > 0, vertices
 
 

@@ -22,10 +22,10 @@ from inscape.models.graph import Graph, Node
 from inscape.models.graph.piecewise import Bend
 from inscape.progress import Meter
 
-CONSTANT = 1e-13
+CONSTANT_BELOW = 1e-13
 """A unit whose gradient is this small, relative to the largest of its layer, is constant on the region."""
-EMPTY = 1e-9
-"""A constant unit may miss its state by this much, relative to the largest unit of its layer: by rounding."""
+MISSED_BY_ROUNDING = 1e-9
+"""A constant unit may miss its state by this much, relative to the largest unit of its layer."""
 
 Pattern = Mapping[int, Ints]
 """Piecewise-linear node -> the state of each unit: how many kinks it is above, or which entry wins."""
@@ -55,7 +55,7 @@ class RegionMaps:
         pattern: which region it is.
         normals: of the constraints, of unit length, (m, d).
         offsets: the region is normals u <= offsets, (m,).
-        lengths: of the normals before they were scaled, (m,): how much the unit changes per distance.
+        lengths: of the normals before they were scaled, (m,): how much each unit changes per distance.
         node: the node of the unit of each constraint, (m,).
         unit: its number in the node, (m,).
         beyond: its state on the other side, (m,).
@@ -106,7 +106,7 @@ def region_maps(
     if needed > memory:
         raise PartitionError(
             f"the gradients of all units of a layer take {in_bytes(needed)}, over memory={in_bytes(memory)}",
-            remedy="give a larger memory, or look along segments and planes instead",
+            remedy="give a larger memory, or use segments and planes instead",
         )
     states: dict[int, Ints] = {}
     constraints: dict[int, Halfspaces] = {}
@@ -138,9 +138,9 @@ def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, constraints: I
     """The pattern of the region beyond a facet on which the hyperplanes of several units coincide.
 
     Units that are on their kink all over the facet, those of the constraints and those that are constant on
-    their kink, are decided anew, layer by layer, by their derivative in the region beyond; all others keep
-    their state, since on the facet they have it too. A unit whose derivative is 0 counts as below its kink,
-    of tied entries of a window the first wins.
+    their kink, get their state, layer by layer, from their derivative in the region beyond; all others keep
+    theirs, which they also have on the facet. A unit whose derivative is 0 counts as below its kink, and of
+    tied entries of a window the first wins.
 
     Args:
         graph: the network.
@@ -157,20 +157,20 @@ def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, constraints: I
         z = inputs[0]
         at, slope = z.reshape(2, -1).numpy()
         np.maximum(largest, np.abs([at, slope]).max(axis=1), out=largest)  # of all layers up to here
-        here = _OnFacet(at, slope, EMPTY * largest[0], CONSTANT * largest[1])
-        own = np.flatnonzero(maps.node == i)
-        tied = own[np.isin(own, constraints)]
+        facet = _OnFacet(at, slope, MISSED_BY_ROUNDING * largest[0], CONSTANT_BELOW * largest[1])
+        of_node = np.flatnonzero(maps.node == i)
+        tied = of_node[np.isin(of_node, constraints)]
         windows = node.bend.windows(tuple(z.shape[1:]))
         if windows is not None:
-            states[i] = _winners_beyond(windows.entries, here, maps, own, tied, maps.pattern[i])
+            states[i] = _winners_beyond(windows.entries, facet, maps, of_node, tied, maps.pattern[i])
         else:
-            states[i] = _sides_beyond(node.bend, here, maps, own, tied, maps.pattern[i])
+            states[i] = _sides_beyond(node.bend, facet, maps, of_node, tied, maps.pattern[i])
         return _in_state(node.bend, z, states[i])[2].reshape(2, *graph.shapes[i])
 
-    way = maps.normals[constraints[0]]
-    both = torch.from_numpy(np.stack([point.reshape(-1), way])).reshape(2, *graph.input_shape)
+    normal = maps.normals[constraints[0]]
+    start = torch.from_numpy(np.stack([point.reshape(-1), normal])).reshape(2, *graph.input_shape)
     with torch.no_grad():
-        graph.cast(torch.float64).walk(both, visit)
+        graph.cast(torch.float64).walk(start, visit)
     return states
 
 
@@ -180,43 +180,48 @@ class _OnFacet(NamedTuple):
     at: Floats
     """The values at the point."""
     slope: Floats
-    """Their derivatives on the way beyond the facet."""
+    """Their derivatives along the normal, out of the region."""
     small: float
     """A difference of values up to this counts as none."""
     flat: float
     """So does a difference of derivatives up to this."""
 
 
-def _sides_beyond(op: Bend, here: _OnFacet, maps: RegionMaps, own: Ints, tied: Ints, before: Ints) -> Ints:
-    """The states of a node's units beyond a facet, from values and derivatives at a point of it."""
+def _sides_beyond(
+    op: Bend, facet: _OnFacet, maps: RegionMaps, of_node: Ints, tied: Ints, before: Ints
+) -> Ints:
+    """The states of a node's units beyond a facet, from values and derivatives at a point of it.
+
+    `of_node` are the constraints of the node's units, `tied` those of them that coincide with the facet.
+    """
     after = before.copy()
     if not op.kinks:
         return after
-    apart = np.abs(here.at[:, None] - np.array(op.kinks))
-    free = apart.min(axis=1) <= here.small
-    free[maps.unit[own]] = False  # they are away from their kink, but for those that tie
-    free[maps.unit[tied]] = True
-    after[free] = (apart.argmin(axis=1) + (here.slope > here.flat))[free]
+    distance = np.abs(facet.at[:, None] - np.array(op.kinks))
+    on_kink = distance.min(axis=1) <= facet.small
+    on_kink[maps.unit[of_node]] = False  # their kinks are elsewhere, except for those that tie
+    on_kink[maps.unit[tied]] = True
+    after[on_kink] = (distance.argmin(axis=1) + (facet.slope > facet.flat))[on_kink]
     return after
 
 
 def _winners_beyond(
-    table: Ints, here: _OnFacet, maps: RegionMaps, own: Ints, tied: Ints, before: Ints
+    table: Ints, facet: _OnFacet, maps: RegionMaps, of_node: Ints, tied: Ints, before: Ints
 ) -> Ints:
     """The same for windows: of the entries that tie on the facet the one wins that rises most."""
     windows = np.arange(len(table))
-    value = np.where(table >= 0, here.at[table], -np.inf)
-    may_win = (table >= 0) & (value[windows, before][:, None] - value <= here.small)
-    may_win[maps.unit[own], maps.beyond[own]] = False  # they lose on the facet, but for those that tie
+    value = np.where(table >= 0, facet.at[table], -np.inf)
+    may_win = (table >= 0) & (value[windows, before][:, None] - value <= facet.small)
+    may_win[maps.unit[of_node], maps.beyond[of_node]] = False  # they lose there, except for those that tie
     may_win[maps.unit[tied], maps.beyond[tied]] = True
     may_win[windows, before] = True
-    rise = np.where(may_win, here.slope[table], -np.inf)
-    first = (rise >= rise.max(axis=1, keepdims=True) - here.flat).argmax(axis=1)
+    rise = np.where(may_win, facet.slope[table], -np.inf)
+    first = (rise >= rise.max(axis=1, keepdims=True) - facet.flat).argmax(axis=1)
     return np.asarray(first, before.dtype)
 
 
 def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspaces, Tensor]:
-    """The states of a node's units, where they keep them, and the node's value there, (1 + d, units)."""
+    """The states of a node's units, the halfspaces on which they keep them, and the node's value there."""
     flat = z.reshape(len(z), -1)
     if states is None:
         states = op.states(z[:1])[0].astype(np.int64)
@@ -224,15 +229,15 @@ def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspace
     if windows is not None:
         return _winners(windows.entries, flat, states)
     at_x, gradients = flat[0].numpy(), flat[1:].T.contiguous().numpy()  # rows are picked
-    # (1) above the kink below, below the kink above
+    # (1) a unit stays above the kink below it, and below the kink above it
     normals, offsets, unit, beyond = [], [], [], []
     for k, kink in enumerate(op.kinks):
         for side, state, other in ((-1.0, k + 1, k), (1.0, k, k + 1)):
-            own = states == state
-            normals.append(side * gradients[own])
-            offsets.append(side * (kink - at_x[own]))
-            unit.append(np.flatnonzero(own))
-            beyond.append(np.full(int(own.sum()), other))
+            is_in_state = states == state
+            normals.append(side * gradients[is_in_state])
+            offsets.append(side * (kink - at_x[is_in_state]))
+            unit.append(np.flatnonzero(is_in_state))
+            beyond.append(np.full(int(is_in_state.sum()), other))
     kept = Halfspaces(*(np.concatenate(p) for p in (normals, offsets, unit, beyond))) if op.kinks else NONE
     # (2) the line of each state
     shape = z.shape[1:]
@@ -250,12 +255,12 @@ NONE = Halfspaces(np.empty((0, 0)), np.empty(0), np.empty(0, np.int64), np.empty
 
 
 def _winners(table: Ints, flat: Tensor, states: Ints) -> tuple[Ints, Halfspaces, Tensor]:
-    """The same for windows, whose state is the position of the winner in the table (n_windows, size)."""
+    """The same for windows, whose state is the index of the winner in its row of the table."""
     at_x, gradients = flat[0].numpy(), flat[1:].T.contiguous().numpy()  # rows are picked
     winner = table[np.arange(len(table)), states]
-    window, position = np.nonzero((table >= 0) & (np.arange(table.shape[1]) != states[:, None]))
-    other, own = table[window, position], winner[window]
-    kept = Halfspaces(gradients[other] - gradients[own], at_x[own] - at_x[other], window, position)
+    window, rival = np.nonzero((table >= 0) & (np.arange(table.shape[1]) != states[:, None]))
+    other, best = table[window, rival], winner[window]
+    kept = Halfspaces(gradients[other] - gradients[best], at_x[best] - at_x[other], window, rival)
     return states, kept, flat[:, torch.from_numpy(winner)]
 
 
@@ -272,14 +277,15 @@ def _region(
         if not len(half.unit):
             continue
         lengths = np.linalg.norm(half.normals, axis=1)
-        varies: Bools = lengths > CONSTANT * max(float(lengths.max()), 1e-300)
+        varies: Bools = lengths > CONSTANT_BELOW * max(float(lengths.max()), 1e-300)
         constant = half.offsets[~varies]
-        is_empty |= bool((constant < -EMPTY * max(float(np.abs(half.offsets).max()), 1e-300)).any())
-        is_on_kink |= bool((np.abs(constant) <= EMPTY * largest).any())
+        most_missed = MISSED_BY_ROUNDING * max(float(np.abs(half.offsets).max()), 1e-300)
+        is_empty |= bool((constant < -most_missed).any())
+        is_on_kink |= bool((np.abs(constant) <= MISSED_BY_ROUNDING * largest).any())
         normals, offsets, length = half.normals[varies], half.offsets[varies], lengths[varies]
         of_node = np.full(len(length), node)
-        rest = half.unit[varies], half.beyond[varies]
-        kept.append((normals / length[:, None], offsets / length, length, of_node, *rest))
+        unit_and_beyond = half.unit[varies], half.beyond[varies]
+        kept.append((normals / length[:, None], offsets / length, length, of_node, *unit_and_beyond))
     none = np.empty(0, np.int64)
     kept = kept or [(np.empty((0, jacobian.shape[1])), np.empty(0), np.empty(0), none, none, none)]
     normals, offsets, length, of_node, unit, beyond = (np.concatenate(p) for p in zip(*kept, strict=True))
