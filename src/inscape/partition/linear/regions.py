@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 
 KNOT_TOLERANCE = 1e-12
+"""Knots nearer than this fraction of the span are one."""
 SLOPE_TOLERANCE = 1e-9
+"""Slopes that differ by less, relative to the larger, are equal."""
 PRECISIONS = ("float64", "float32")
 
 
@@ -102,10 +104,10 @@ class LinearSegment(DrawnByClass, Exported):
         doubt = np.flatnonzero(~self._certain)
         edges = self._edges()
         middle = (edges[:-1] + edges[1:]) / 2
-        asked = np.union1d(doubt, doubt + 1)
-        slopes_there = slopes(self.probe, middle[asked])
+        pieces = np.union1d(doubt, doubt + 1)
         (left, right), (error, other) = (
-            [v[np.searchsorted(asked, doubt + k)] for k in (0, 1)] for v in slopes_there
+            [v[np.searchsorted(pieces, doubt + k)] for k in (0, 1)]
+            for v in slopes(self.probe, middle[pieces])
         )
         largest = np.maximum(np.abs(left), np.abs(right)).max(axis=1, initial=0.0)
         equal = np.maximum(SLOPE_TOLERANCE * largest[:, None], error + other)
@@ -114,13 +116,13 @@ class LinearSegment(DrawnByClass, Exported):
 
     @cached_property
     def slopes(self) -> Floats:
-        """The slope d score / dt of each output on each piece, (n_regions, c), computed when asked for."""
+        """The slope d score / dt of each output on each piece, (n_regions, c), computed when first read."""
         edges = self._edges()
         return self._scores.slopes(self.probe, (edges[:-1] + edges[1:]) / 2)[0]
 
     @cached_property
     def start_scores(self) -> Floats:
-        """The scores at the start of the span, (1, c), computed when asked for."""
+        """The scores at the start of the span, (1, c), computed when first read."""
         return self._scores.values(self.probe, self._edges()[:1])
 
     def _edges(self) -> Floats:
@@ -298,7 +300,7 @@ class LinearPlane(DrawnByClass, Exported):
 
         0 is below the kink and 1 above; of a unit with two kinks 0, 1, 2; of a max-pool window
         the number of the winner among its entries. If the patterns of all layers would take more than the
-        memory that was given, some are found by evaluating the network at the centroids now.
+        memory that was given, some are computed now, by evaluating the network at the centroids.
         """
         if not 1 <= layer <= self.n_layers:
             raise PartitionError(f"layer={layer} must be from 1 to {self.n_layers}, the layers that were cut")
@@ -329,9 +331,16 @@ class LinearPlane(DrawnByClass, Exported):
     @cached_property
     def n_linear(self) -> int:
         """The number of regions after merging neighbouring faces of equal slope."""
-        from inscape.partition.linear.planes.subdivision import n_merged
+        from inscape.partition.linear.planes.complex.dissolve import joined_faces
 
-        return n_merged(self.slopes, self.adjacency)
+        left, right = self.adjacency.T  # -1 beyond the border, where no faces are joined
+        slopes = self.slopes.reshape(self.n_regions, -1)
+        size = np.abs(slopes).max(axis=1, initial=0.0)
+        gap = np.abs(slopes[left] - slopes[right]).max(axis=1, initial=0.0)
+        is_equal = gap <= SLOPE_TOLERANCE * np.maximum(size[left], size[right])
+        one_label = np.zeros(self.n_regions, np.int64)
+        _, labels = joined_faces(self.subdivision.planar, one_label, is_equal)
+        return len(labels)
 
     def locate(self, coordinates: npt.ArrayLike) -> Ints:
         """The face in which each point (n, 2) lies, -1 outside; a point on an edge has one of its faces."""
@@ -415,7 +424,7 @@ class LinearPlane(DrawnByClass, Exported):
 
     @cached_property
     def pattern_hashes(self) -> Hashes:
-        """A number for each face that depends on its activation pattern only, (F,)."""
+        """A hash of each face's activation pattern, (F,)."""
         return np.asarray(self.subdivision.face_hashes(), np.uint64)
 
     def to_frame(self) -> "pd.DataFrame":

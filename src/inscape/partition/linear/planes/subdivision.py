@@ -401,9 +401,6 @@ def _n_distinct(whole: Subdivision) -> int:
 _NUMBERS_AT_ONCE = 2**21
 """How many numbers the largest tensor of a forward pass may have."""
 
-SLOPE_TOLERANCE = 1e-9
-"""Slopes that differ by less, relative to the larger, are equal."""
-
 
 def states_at(graph: Graph, node: int, x: Tensor) -> ActivationPatterns:
     """The state of every unit of a node at points x (n, d), as in `Subdivision.states`, (n, units)."""
@@ -429,21 +426,6 @@ def affine_maps(graph: Graph, plane: Plane, points: Floats) -> tuple[Floats, Flo
         offsets[batch] = value.reshape(len(x), -1).numpy()
         offsets[batch] -= np.einsum("ncd,nd->nc", slopes[batch], points[batch])
     return slopes, offsets
-
-
-def n_merged(slopes: Floats, adjacency: Ints) -> int:
-    """The number of regions after merging neighbours whose slopes (f, c, 2) are equal."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    left, right = adjacency[(adjacency >= 0).all(axis=1)].T
-    flat: Any = slopes.reshape(len(slopes), -1)
-    size = np.abs(flat).max(axis=1, initial=0.0)
-    gap = np.abs(flat[left] - flat[right]).max(axis=1, initial=0.0)
-    same = gap <= SLOPE_TOLERANCE * np.maximum(size[left], size[right])
-    n = len(slopes)
-    links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
-    return int(connected_components(links, directed=False)[0])
 
 
 def _batches(graph: Graph, n: int) -> Iterator[slice]:

@@ -183,23 +183,23 @@ def dissolve(planar: PlanarComplex, gone: Bools) -> tuple[PlanarComplex, Ints, I
 def joined_faces(planar: PlanarComplex, labels: Ints, through: Bools | None = None) -> tuple[Ints, Ints]:
     """The region of each face, and the label of each region: faces of one label are joined across edges.
 
-    With `through`, (e,), only across those edges.
+    With `through`, (e,), only across the edges where it is true.
     """
-    across = np.ones(len(planar.ends), bool) if through is None else through
-    region, count = _joined_across(planar.sides(), across, labels)
+    through = np.ones(len(planar.ends), bool) if through is None else through
+    region, count = _joined_through(planar.sides(), through, labels)
     labels_of = np.empty(count, np.int64)
     labels_of[region] = labels
     return region, labels_of
 
 
 @compiled
-def _joined_across(sides, across, labels):
+def _joined_through(sides, through, labels):
     """The region of each face, (f,), and how many there are; regions are numbered by their first faces."""
     # (1) every face points to one of its region that comes before it; the first of a region to itself
     before = np.arange(len(labels))
     for e in range(len(sides)):
         f, g = sides[e, 0], sides[e, 1]
-        if f < 0 or g < 0 or not across[e] or labels[f] != labels[g]:
+        if f < 0 or g < 0 or not through[e] or labels[f] != labels[g]:
             continue
         # (2) the first faces of the two regions; paths are halved on the way
         while before[f] != f:
