@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled
-from inscape.partition.linear.envelope import grown
+from inscape.compiled import compiled, grown
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import (
     BORDER,

@@ -213,6 +213,19 @@ def copy(source: Any, target: Any) -> None:
         target[i] = source[i]
 
 
+@compiled
+def grown(vector: Any, n: int) -> Any:
+    """A copy of a vector in memory for n entries, of which the others are not written.
+
+    >>> len(grown(np.zeros(3), 5))
+    5
+    """
+    out = np.empty(n, vector.dtype)
+    for i in range(len(vector)):
+        out[i] = vector[i]
+    return out
+
+
 _CHOICES: list[tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]] = []
 """Functions that choose by the types of their arguments, and how they do once they are compiled; the same."""
 

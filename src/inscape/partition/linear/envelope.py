@@ -8,7 +8,7 @@ Windows are followed along the positions of a batch: `segments.breakpoints` says
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled, inlined, kernel
+from inscape.compiled import compiled, grown, inlined, kernel
 
 
 @inlined
@@ -88,17 +88,8 @@ def walk_envelope(first, last, bound, changes, leads):
 
 
 @compiled
-def grown(array, n):
-    """A copy in memory for n entries."""
-    out = np.empty(n, dtype=array.dtype)
-    for i in range(len(array)):
-        out[i] = array[i]
-    return out
-
-
-@compiled
 def _best_of_windows(values, gather, best, winner):
-    """Write the largest entry of each window and, first come, its position in the window.
+    """Write the largest entry of each window and its index in the window, the first of equal ones.
 
     `gather` (size, windows) holds entry numbers; padding is the number of an entry after the last, minus
     infinity. The inner loops run over windows, so that they become vector gathers.
@@ -116,9 +107,7 @@ def _best_of_windows(values, gather, best, winner):
 
 @compiled
 def window_winners(z, gather):
-    """The first largest entry of each window, (positions, windows), and a size, (positions,).
-
-    An entry is numbered within its window.
+    """The first largest entry of each window, by its index there, (positions, windows); a size, (positions,).
 
     The size is that of the windows' largest entries, so that a pad with a huge negative number is left out.
     """

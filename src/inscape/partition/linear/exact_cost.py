@@ -175,7 +175,7 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
 
 
 def joint_seconds(models: Sequence[Model], joint: Graph, probe: Probe) -> float:
-    """What a walk of networks side by side over a plane is reckoned to take.
+    """What a walk of networks side by side over a plane is estimated to take.
 
     Lines of the one cross lines of the other: together they have as many regions as a network with the lines
     of all. What is quick whatever its lines do is not sampled.

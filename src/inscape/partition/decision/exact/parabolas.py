@@ -11,8 +11,7 @@ import math
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled
-from inscape.partition.linear.envelope import grown
+from inscape.compiled import compiled, grown
 
 EQUAL_UP_TO_UNITS = 2.0**6
 """Values nearer than this many units of rounding are taken as equal."""

@@ -56,7 +56,7 @@ class Scratch:
                 KEPT[graph] = kept[1:]
 
     def vectors(self, n: int, h: int) -> Tensor:
-        """Memory for n vectors of h numbers, at the start of a block that may be larger."""
+        """Memory for n vectors of h numbers, at the start of memory that may be larger."""
         large_enough = [tensor for tensor in self._free if tensor.numel() >= n * h]
         if large_enough:
             tensor = min(large_enough, key=Tensor.numel)

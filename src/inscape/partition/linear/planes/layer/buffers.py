@@ -307,7 +307,7 @@ def copy_output(old: CutOutput, new: CutOutput) -> None:
 
 
 def joined(stretches: Sequence[CutOutput], first_faces: Sequence[int], inputs: CutInput) -> CutOutput:
-    """The results of stretches of faces, each counted from 0, as if all faces had been cut in one go.
+    """The results of stretches of faces, each counted from 0, as if all faces had been cut at once.
 
     Args:
         stretches: what is written of each stretch, in order.
