@@ -34,7 +34,7 @@ from inscape.partition.region_files import Exported
 from inscape.probes import Body, Patch, Probe, Segment, Simplex
 from inscape.provenance import Provenance
 from inscape.reports.study_run import StudyRun
-from inscape.serialising import Written, plain_fields, restored_fields
+from inscape.serialising import OfKind, Written, plain_fields, restored_fields
 from inscape.status import COMPLETE, DIVERGED, Status
 from inscape.studies.demo import Demo, DemoModel
 from inscape.theory import representation_cost, vertex_density
@@ -349,7 +349,7 @@ def test_every_class_that_writes_reads_back(results):
         again = type(result).from_dict(written(result))
         assert type(again) is type(result)
         assert written(again) == written(result), type(result)
-    bases = {Body, Probe, DecisionRegions, Exported, Measurement, Written}
+    bases = {Body, Probe, OfKind, DecisionRegions, Exported, Measurement, Written}
     assert {type(r) for r in results} == classes_that_write() - bases
 
 

@@ -72,6 +72,30 @@ class Written:
         return result
 
 
+class OfKind:
+    """A dataclass of a family, each of which is written beside the name of its class.
+
+    The family is the class that has this one as its base: its `from_dict` reads all of them.
+    """
+
+    _error: ClassVar[type[InscapeError]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "kind": type(self).__name__.lower()} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """What `to_dict` wrote: of any kind if it is read by the family, else of this one."""
+        members = cls.__subclasses__() if OfKind in cls.__bases__ else [cls]
+        kinds = {c.__name__.lower(): c for c in members}
+        kind = data.get("kind") if isinstance(data, dict) else None
+        if kind not in kinds or data.get("schema") != SCHEMA:
+            raise cls._error(f"not a {' or '.join(sorted(kinds))} of schema {SCHEMA}: {str(data)[:80]}")
+        member: Self = restored_fields(kinds[kind], data, what=kind, error=cls._error)
+        return member
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it: numbers, texts, None, lists and dictionaries.
 

@@ -5,7 +5,6 @@ digests of the script and the style that it carries.
 """
 
 import base64
-import hashlib
 from collections.abc import Callable, Iterator
 from html import escape
 from itertools import permutations
@@ -22,6 +21,7 @@ from inscape.explorer.viewer_files import script, style
 from inscape.explorer.worker import PageJob, Worker
 from inscape.files import replacing
 from inscape.models import Model
+from inscape.reports.report import hash_source
 
 WIDER_THAN_FIRST_LOOK = 1.5
 """How much more of the plane than the first look a file has, for screens of any shape."""
@@ -149,7 +149,7 @@ def _behind(head: str | None, scores: Any) -> Any:
 def _html(title: str, messages: str) -> str:
     """The page around its messages."""
     policy = (
-        f"default-src 'none'; script-src {_digest(script())}; style-src {_digest(style())}; "
+        f"default-src 'none'; script-src {hash_source(script())}; style-src {hash_source(style())}; "
         "img-src blob: data:; base-uri 'none'; form-action 'none'"
     )
     return f"""<!doctype html>
@@ -172,7 +172,3 @@ def _html(title: str, messages: str) -> str:
 </body>
 </html>
 """
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

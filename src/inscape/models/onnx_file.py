@@ -206,7 +206,7 @@ class OnnxModel(Model):
         if form is None:
             return super().trees
         if isinstance(form, Unread):
-            raise self._not_read(form)
+            raise form.refusal(self.name)
         return form
 
     def _tree_form(self) -> "TreeEnsemble | Unread | None":
@@ -236,15 +236,9 @@ class OnnxModel(Model):
                     return super().summed_trees
                 read = read_tree_node(model, self._score_output, math.prod(shape), None)
             except Unread as reason:
-                raise self._not_read(reason) from None
+                raise reason.refusal(self.name) from None
             self._summed = shape, read.ensemble
         return self._summed[1]
-
-    def _not_read(self, reason: Unread) -> PartitionError:
-        return PartitionError(
-            f"{self.name} cannot be counted exactly because {reason}",
-            remedy='use method="adaptive", or method="grid" to compare with grids',
-        )
 
     def _with_trees(self, output: str) -> Any:
         """The parsed file if an output of it comes from trees, else None."""

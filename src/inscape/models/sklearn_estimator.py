@@ -100,10 +100,7 @@ class SklearnModel(Model):
         """What the estimator is along a line of points of a shape; an error says why that is not known."""
         form = self._form(self.input_shape or input_shape)
         if isinstance(form, Unread):
-            raise PartitionError(
-                f"{self.name} cannot be counted exactly because {form}",
-                remedy='use method="adaptive", or method="grid" to compare with grids',
-            )
+            raise form.refusal(self.name)
         return form
 
     @property
@@ -373,10 +370,7 @@ class EstimatorOutputs(Model):
                 read = reason
             known = self._read = shape, contents, read
         if isinstance(known[2], Unread):
-            raise PartitionError(
-                f"{self.name} cannot be counted exactly because {known[2]}",
-                remedy='use method="adaptive", or method="grid" to compare with grids',
-            )
+            raise known[2].refusal(self.name)
         return known[2]
 
     def _read_outputs(self, shape: Shape) -> "Graph":

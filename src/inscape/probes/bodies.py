@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,10 @@ import numpy.typing as npt
 from inscape.arrays import Bools, Floats
 from inscape.errors import ProbeError
 from inscape.probes.probe import as_point
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import OfKind
 
 
-class Body(ABC):
+class Body(OfKind, ABC):
     """A convex set with an inside, of as many dimensions as there are inputs.
 
     Attributes:
@@ -25,6 +25,7 @@ class Body(ABC):
     (True, True)
     """
 
+    _error: ClassVar = ProbeError
     centre: Floats
 
     @property
@@ -49,21 +50,6 @@ class Body(ABC):
     def dim(self) -> int:
         """The number of inputs."""
         return self.centre.size
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "kind": type(self).__name__.lower()} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The body that `to_dict` wrote: of either kind if it is read by `Body`, else of this one."""
-        kinds = {c.__name__.lower(): c for c in (Body.__subclasses__() if cls is Body else [cls])}
-        kind = data.get("kind") if isinstance(data, dict) else None
-        if kind not in kinds:
-            raise ProbeError(f"not a {' or '.join(sorted(kinds))}: {str(data)[:80]}")
-        check_schema(data, "kind", kind, what=kind, error=ProbeError)
-        body: Self = restored_fields(kinds[kind], data, what=kind, error=ProbeError)
-        return body
 
     def _relative(self, points: npt.ArrayLike) -> Floats:
         """Points (n, d) as seen from the centre."""

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,19 +10,21 @@ import numpy.typing as npt
 from inscape.arguments import as_array
 from inscape.arrays import Bools, Floats
 from inscape.errors import ProbeError
-from inscape.serialising import SCHEMA, plain_fields, restored_fields
+from inscape.serialising import OfKind
 
 ON_PROBE = 1e-6
 """Relative to their size, how far points may be from a probe that they are on; data are often float32."""
 
 
-class Probe(ABC):
+class Probe(OfKind, ABC):
     """A low-dimensional set in the input space.
 
     The points of a probe are `weights @ generators`: k generators in the input space, combined by
     weights that depend only on the kind of probe and the position in its domain. So all probes of one
     kind share their weights, and a batch of points is one small matrix product.
     """
+
+    _error: ClassVar = ProbeError
 
     @property
     @abstractmethod
@@ -52,20 +54,6 @@ class Probe(ABC):
     @abstractmethod
     def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points of the input space at given parameters of the domain."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "kind": type(self).__name__.lower()} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The probe that `to_dict` wrote: of any kind if it is read by `Probe`, else of this one."""
-        kinds = {c.__name__.lower(): c for c in (Probe.__subclasses__() if cls is Probe else [cls])}
-        kind = data.get("kind") if isinstance(data, dict) else None
-        if kind not in kinds or data.get("schema") != SCHEMA:
-            raise ProbeError(f"not a {' or '.join(sorted(kinds))} of schema {SCHEMA}: {str(data)[:80]}")
-        probe: Self = restored_fields(kinds[kind], data, what=kind, error=ProbeError)
-        return probe
 
 
 def nearest(origin: Floats, axes: Floats, points: Floats) -> tuple[Floats, Bools]:

@@ -103,7 +103,7 @@ def build_report(run: "StudyRun") -> str:
             css=_asset("report.css"),
             script=script,
             chart_script=chart_script,
-            allowed=" ".join(_digest(text) for text in (script, chart_script) if text),
+            allowed=" ".join(hash_source(text) for text in (script, chart_script) if text),
         )
     )
 
@@ -132,9 +132,9 @@ def data_in_script(value: Any) -> Any:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
-def _digest(script: str) -> str:
-    """How the content security policy names a script that may run."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+def hash_source(text: str) -> str:
+    """How a content security policy names a script or a style that may be used."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def html(markdown: str) -> Any:

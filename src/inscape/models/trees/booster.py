@@ -76,7 +76,7 @@ class BoosterModel(Model):
         reading = self._reading()
         if isinstance(reading, TreeEnsemble):
             return reading
-        raise self._not_read(reading)
+        raise reading.refusal(self.name)
 
     @property
     def summed_trees(self) -> TreeEnsemble:
@@ -86,14 +86,8 @@ class BoosterModel(Model):
             try:
                 self._summed = state, read_trees(self.booster, numbers=True)
             except Unread as reason:
-                raise self._not_read(reason) from None
+                raise reason.refusal(self.name) from None
         return self._summed[1]
-
-    def _not_read(self, reason: Unread) -> PartitionError:
-        return PartitionError(
-            f"{self.name} cannot be counted exactly because {reason}",
-            remedy='use method="adaptive", or method="grid" to compare with grids',
-        )
 
     def network(self, input_shape: Shape) -> "Graph":
         """An error: trees have no linear pieces."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from inscape.arrays import Floats, Ints
+from inscape.errors import PartitionError
 from inscape.models.trees.ensemble import SAFETY, Rule, Tree, TreeEnsemble, Vote
 
 N_COMPARED = 256
@@ -16,6 +17,13 @@ BESIDE_SPLIT = 1e-9
 
 class Unread(Exception):
     """A fitted object cannot be read; the message says which, and why, as the end of "because ..."."""
+
+    def refusal(self, name: str) -> PartitionError:
+        """The error for an exact request on the model of that name."""
+        return PartitionError(
+            f"{name} cannot be counted exactly because {self}",
+            remedy='use method="adaptive", or method="grid" to compare with grids',
+        )
 
 
 class Reading(NamedTuple):
