@@ -25,6 +25,8 @@ from inscape.training.networks import build
 
 N_SEGMENTS = int(os.environ.get("SEGMENTS", "100"))
 TIME_BAR, MEMORY_BAR, COST_BAR = 1.15, 2.0, 0.25
+N_TIMED = 10
+"""Forward passes before the count, and as many after it, so that a machine that slows down slows both."""
 PIECES_WALKED = 1500
 """Of the exact piece, of which some hundred are walked to foresee the time of the rest."""
 
@@ -164,34 +166,45 @@ def networks() -> dict[str, tuple[nn.Module, tuple[int, ...]]]:
         }
 
 
+def is_wanted(name: str) -> bool:
+    """Whether NETWORKS in the environment names a network; without it all are wanted."""
+    wanted = os.environ.get("NETWORKS", "").lower()
+    return not wanted or any(word.strip() in name.lower() for word in wanted.split(","))
+
+
 def count(name: str, module: nn.Module, shape: tuple[int, ...]) -> None:
     """Print what the adaptive count of a network takes, beside its forward passes."""
     x = np.random.default_rng(0).normal(size=(64, *shape)).astype(np.float32)
     module = Settled(module, torch.from_numpy(x[:16])).eval()
     model = inscape.wrap(module)
-    model.labels(x[:8])
+    length = model.batch_length(x[0].size)
+    model.labels(x[:length])
+    batch, bare = torch.from_numpy(np.resize(x, (length, *shape))), []
+    bare.append(seconds_of_batch(module, batch))
     start = time.perf_counter()
     result = inscape.region_count(
         model, x, n_probes=N_SEGMENTS, method="adaptive", random_state=0, progress=False
     )
     seconds = time.perf_counter() - start
-    length = model.batch_length(x[0].size)
-    batch = torch.from_numpy(np.resize(x, (length, *shape)))
-    n_batches = -(-result.n_evaluations // length)
-    timed = max(2, min(n_batches, 20))
-    with torch.no_grad():
-        module(batch)
-        start = time.perf_counter()
-        for _ in range(timed):
-            module(batch)
-    bare = (time.perf_counter() - start) / (timed * length) * result.n_evaluations
+    bare.append(seconds_of_batch(module, batch))
+    forward = sum(bare) / 2 * result.n_evaluations / length
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"{name:26s} {result.mean:6.2f} regions, {result.n_evaluations:,} evaluations, {N_SEGMENTS} segments "
-        f"in {seconds:.1f} s, forward passes {bare:.1f} s, batches of {length}"
+        f"in {seconds:.1f} s, forward passes {forward:.1f} s, batches of {length}"
     )
-    report(f"  {name}: time beside the forward passes", seconds / bare, f"at most {TIME_BAR}")
+    report(f"  {name}: time beside the forward passes", seconds / forward, f"at most {TIME_BAR}")
     report(f"  {name}: peak memory of the process", peak, f"at most {MEMORY_BAR:g}", "GB")
+
+
+def seconds_of_batch(module: nn.Module, batch: Tensor) -> float:
+    """The mean of some forward passes over a batch, after a first."""
+    with torch.no_grad():
+        module(batch)
+        start = time.perf_counter()
+        for _ in range(N_TIMED):
+            module(batch)
+    return (time.perf_counter() - start) / N_TIMED
 
 
 def exact_piece() -> None:
@@ -222,11 +235,10 @@ def main() -> None:
     compile_at_once()
     points = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
     inscape.region_count(nn.Linear(4, 3), points, n_probes=4, method="adaptive", random_state=0)
-    wanted = os.environ.get("NETWORKS", "").lower()
     for name, (module, shape) in networks().items():
-        if not wanted or any(word in name.lower() for word in wanted.split(",")):
+        if is_wanted(name):
             count(name, module, shape)
-    if not wanted or "exact" in wanted:
+    if is_wanted("exact"):
         exact_piece()
 
 

@@ -1,11 +1,13 @@
 """What a GPU makes of it: the table of devices, precisions and throughput that this machine gives.
 
-Run `python -m benchmarks gpu` where torch sees an accelerator; without one it prints the processor's rows.
-For each network: forward passes a second on the processor, on the accelerator, and there with autocast; the
-time of a region count by each; whether all labels are the same; the share of points that autocast evaluates
-again in full precision; and the longest batch that memory took.
+Run `python -m benchmarks gpu` where torch sees an accelerator; without one it says so, and prints the
+processor's rows, of fewer points. For each network: forward passes a second on the processor, on the
+accelerator, and there with autocast; the time of a region count by each; whether all labels are the same; the
+share of points that autocast evaluates again in full precision; and the longest batch that memory took.
+NETWORKS in the environment names some of the networks, POINTS and SEGMENTS give other numbers of these.
 """
 
+import os
 import time
 from typing import Any
 
@@ -13,10 +15,10 @@ import numpy as np
 import torch
 
 import inscape
-from benchmarks.architectures import Settled, networks
+from benchmarks.architectures import Settled, is_wanted, networks
 
-N_SEGMENTS = 20
-N_POINTS = 512
+ON_GPU, WITHOUT_GPU = (512, 20), (64, 2)
+"""Points and segments: without an accelerator few, so that it takes minutes and not an hour."""
 
 
 def accelerator() -> str | None:
@@ -24,6 +26,12 @@ def accelerator() -> str | None:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else None
+
+
+def sizes(device: str | None) -> tuple[int, int]:
+    """How many points, and segments."""
+    points, segments = ON_GPU if device else WITHOUT_GPU
+    return int(os.environ.get("POINTS", points)), int(os.environ.get("SEGMENTS", segments))
 
 
 def throughput(model: Any, x: Any) -> float:
@@ -36,8 +44,9 @@ def throughput(model: Any, x: Any) -> float:
 
 def rows(module: torch.nn.Module, shape: tuple[int, ...], device: str | None) -> None:
     """Print a row for each device and precision."""
-    x = np.random.default_rng(0).normal(size=(N_POINTS, *shape)).astype(np.float32)
-    module = Settled(module, torch.from_numpy(x[:16])).eval()
+    n_points, n_segments = sizes(device)
+    x = np.random.default_rng(0).normal(size=(n_points, *shape)).astype(np.float32)
+    module = Settled(module, torch.from_numpy(x[:16])).eval().requires_grad_(False)
     places = [("cpu", False)] + ([(device, False), (device, True)] if device else [("cpu", True)])
     expected = None
     for place, autocast in places:
@@ -47,7 +56,7 @@ def rows(module: torch.nn.Module, shape: tuple[int, ...], device: str | None) ->
         expected = labels if expected is None else expected
         start = time.perf_counter()
         count = inscape.region_count(
-            model, x, n_probes=N_SEGMENTS, method="adaptive", random_state=0, progress=False
+            model, x, n_probes=n_segments, method="adaptive", random_state=0, progress=False
         )
         seconds = time.perf_counter() - start
         mixed = model.mixed  # type: ignore[attr-defined]
@@ -62,12 +71,19 @@ def rows(module: torch.nn.Module, shape: tuple[int, ...], device: str | None) ->
 def main() -> None:
     """Print the table."""
     device = accelerator()
-    print(f"torch {torch.__version__}, accelerator: {device or 'none'}")
+    if device is None:
+        print(
+            f"torch {torch.__version__} sees no GPU here (neither CUDA nor MPS): these are the rows of the "
+            "processor, with {:,} points and {:,} segments".format(*sizes(device))
+        )
+    else:
+        print(f"torch {torch.__version__}, accelerator: {device}")
     if device == "cuda":
         print(torch.cuda.get_device_name(), f"{torch.cuda.mem_get_info()[0] / 2**30:.1f} GiB free")
     for name, (module, shape) in networks().items():
-        print(name)
-        rows(module, shape, device)
+        if is_wanted(name):
+            print(name, flush=True)
+            rows(module, shape, device)
 
 
 if __name__ == "__main__":

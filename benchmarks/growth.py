@@ -3,7 +3,8 @@
 Run `python -m benchmarks growth`, on Linux. One thing is varied at a time around a relu network of 50 inputs,
 two layers of 50 units and 10 classes, and 20 segments; for depth the layers have 16 units. An exponent is the
 slope of least squares through the logarithms over the upper decade, with its 95 % interval: below it, time is
-that of a call. Memory is the peak above what the process had before.
+that of a call. Time is the processor's, of the one thread that counts, so that other work on the machine
+hardly changes it. Memory is the peak above what the process had before.
 """
 
 import ctypes
@@ -93,14 +94,14 @@ def call(*, probes: int, inputs: int, width: int, depth: int, classes: int, mode
 
 
 def _point(size: int, job: Callable[[], Any]) -> Point:
-    """The best of three calls, or of one that takes long, after a first one, which reads the networks."""
+    """The best of five calls, or of some that take long, after a first one, which reads the networks."""
     job()
     seconds: list[float] = []
-    while len(seconds) < 3 and sum(seconds) < 2.0:
+    while len(seconds) < 5 and sum(seconds) < 2.0:
         before = _reset_peak()
-        start = time.perf_counter()
+        start = time.process_time()
         job()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     return Point(size, min(seconds), max(0.1, (_of_process("VmHWM") - before) / 1e6))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.errors import DataError, MeasureError, ModelError
-from inscape.models.device import is_out_of_memory
+from inscape.models.device import in_precision, is_out_of_memory
 from inscape.models.module_wrappers import scores_before_head
 from inscape.models.outputs import scores_among
 from inscape.models.torch_module import eval_copy
@@ -78,7 +78,7 @@ class LossHessian:
         dtype: torch.dtype,
         batch_size: int | None,
     ) -> None:
-        self.module = eval_copy(module).to(dtype)
+        self.module = in_precision(eval_copy(module), dtype)
         self.parameters = [p for p in self.module.parameters() if p.requires_grad]
         if not self.parameters:
             self.parameters = list(self.module.requires_grad_().parameters())
@@ -186,7 +186,7 @@ class LossHessian:
             p.new_zeros(*lead, p.numel()) if h is None else h.reshape(*lead, -1)
             for h, p in zip(products, self.parameters, strict=True)
         ]
-        return torch.cat(flat, dim=-1).double().cpu()
+        return torch.cat(flat, dim=-1).cpu().double()
 
 
 def dense(hessian: Any, k: int) -> tuple[Floats, Floats]:

@@ -27,6 +27,8 @@ FEW_POINTS = 64
 """Batches up to this length are evaluated in full precision alone: there is nothing to gain."""
 CHECKED_EVERY = 16
 """One point of this many is evaluated in both precisions, besides those near a boundary."""
+WITHOUT_FLOAT64 = ("mps",)
+"""Kinds of devices that compute nothing in float64: what needs it is computed on the processor instead."""
 SAFETY = 4.0
 """Times the largest difference that was seen between the precisions: nearer margins are evaluated anew."""
 
@@ -114,6 +116,19 @@ class Device:
         most = self.most_points or 1
         batches = (x[i : i + most] for i in range(0, len(x), most))
         return [answer for batch in batches for answer in self.in_memory(evaluate, batch, name)]
+
+
+def in_precision(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+    """The module itself, its numbers in a precision; on the processor if where it runs there is none such."""
+    home = next((p.device for p in module.parameters()), torch.device("cpu"))
+    if dtype == torch.float64 and lacks_float64(home):
+        module = module.cpu()
+    return module.to(dtype)
+
+
+def lacks_float64(device: torch.device) -> bool:
+    """Whether a device computes nothing in float64."""
+    return device.type in WITHOUT_FLOAT64
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -18,7 +18,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from inscape.arrays import Array, Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model, layout_advice
-from inscape.models.device import Device, MixedPrecision, as_device
+from inscape.models.device import Device, MixedPrecision, as_device, lacks_float64
 from inscape.models.fingerprints import Held, checksum
 from inscape.models.from_torch import N_POINTS, trace
 from inscape.models.graph import Graph
@@ -61,6 +61,11 @@ class TorchModel(Model):
         tensors = [*module.parameters(), *module.buffers()]
         home = tensors[0].device if tensors else torch.device("cpu")
         self.device = home if device is None else as_device(device)
+        if lacks_float64(self.device) and any(t.dtype == torch.float64 for t in tensors):
+            raise ModelError(
+                f"{self.name} has parameters in float64, in which {self.device.type} computes nothing: "
+                "convert it with .float(), or leave out device"
+            )
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
         self._held = Held[tuple[Any, ...]]()
@@ -227,7 +232,9 @@ class TorchModel(Model):
             torch.autocast(self.device.type) if autocast else nullcontext(),
         ):
             returned = self.module(self.runs_on.send(x, self.torch_dtype))
-        out = scores_among(returned)
+            out = scores_among(returned)
+            if isinstance(out, torch.Tensor):  # before the next call writes over what was sent
+                out = out.cpu()
         if not isinstance(out, torch.Tensor):
             raise ModelError(
                 f"{self.name} returned {described(returned)}: choose the tensor of scores (n, c) by "
@@ -238,7 +245,7 @@ class TorchModel(Model):
                 f"{self.name} returned {described(out)} for {len(x)} points: expected scores ({len(x)}, c) "
                 f"or labels ({len(x)},)"
             )
-        return out.cpu()
+        return out
 
     def ending(self, input_shape: Shape) -> str | None:
         """What the recorded forward pass ends in; None if it was not seen."""
