@@ -97,16 +97,16 @@ class Value:
         if self.axis == 0 and not self.is_merged:
             return batch
         front, back = batch.shape[1 : self.axis + 1], batch.shape[batch.ndim - (n_axes - 1 - self.axis) :]
-        split = batch.reshape(len(batch), *front, self.before, self.after, *back)
-        return split.movedim(0, self.axis + 1).reshape(*front, self.before * len(batch) * self.after, *back)
+        apart = batch.reshape(len(batch), *front, self.before, self.after, *back)
+        return apart.movedim(0, self.axis + 1).reshape(*front, self.before * len(batch) * self.after, *back)
 
     def batched(self, tensor: Tensor) -> Tensor:
         """The batch (n, *point) that a tensor is, as the module sees it."""
         if self.axis == 0 and not self.is_merged:
             return tensor
         front, back = tensor.shape[: self.axis], tensor.shape[self.axis + 1 :]
-        split = tensor.reshape(*front, self.before, -1, self.after, *back).movedim(self.axis + 1, 0)
-        return split.reshape(len(split), *front, *self.inner, *back)
+        apart = tensor.reshape(*front, self.before, -1, self.after, *back).movedim(self.axis + 1, 0)
+        return apart.reshape(len(apart), *front, *self.inner, *back)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 torch lowers a float64 convolution to a matrix product per image, whose one side is the number of output
 channels; with 8 channels on 32 x 32 maps it runs at a tenth of the speed of a large product. Here every image
-is padded once and split into stride x stride phases, so that each tap of the kernel is a contiguous shift of
+is padded once and sorted into stride x stride phases, so that each tap of the kernel is a contiguous shift of
 a flattened plane; four output planes and three taps are summed in one vector loop.
 """
 
@@ -93,8 +93,8 @@ def _convolve(x, weight, bias, stride, padding, dilation, groups, out):
     total = np.empty((4, length))
     outs = n_out // groups
     for r in range(n):
-        # (1) the padded image, split by phase so that a stride reads neighbours
-        _split(x[r], planes, padding, pitch)
+        # (1) the padded image, sorted by phase so that a stride reads neighbours
+        _sort_by_phase(x[r], planes, padding, pitch)
         for o in range(n_out):
             group = o // outs
             inside = o - group * outs
@@ -120,7 +120,7 @@ def _convolve(x, weight, bias, stride, padding, dilation, groups, out):
 
 
 @compiled
-def _split(image, planes, padding, pitch):
+def _sort_by_phase(image, planes, padding, pitch):
     """Put an image (c, h, w) into the phases of its padded planes; the padding is zero already."""
     n_in, height, width = image.shape
     sy, sx = planes.shape[1:3]
