@@ -56,16 +56,16 @@ def test_a_loop_is_kept(loop):
 
 
 def test_who_looks_for_a_loop_waits_for_who_compiles_one(loop, monkeypatch):
-    """Both read the registries of numba's, which two threads cannot do at a time."""
+    """Both ask numba's one generator of code, which two threads cannot do at a time."""
     dispatcher, held = loop(PLAIN).f.dispatcher, []
-    context = dispatcher.targetctx
-    read = type(context).install_registry
+    context = type(dispatcher.targetctx)
+    generator = context.codegen
 
-    def spied(self, registry):
+    def spied(self):
         held.append(global_compiler_lock.is_locked())
-        read(self, registry)
+        return generator(self)
 
-    monkeypatch.setattr(type(context), "install_registry", spied)
+    monkeypatch.setattr(context, "codegen", spied)
     kept_loops.is_kept(dispatcher, (1,))
     assert held
     assert all(held)

@@ -59,7 +59,7 @@ def kept(
 
 def is_kept(loop: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether a loop is on disk for arguments like these."""
-    with global_compiler_lock:  # numba's registries are read by one thread at a time
+    with global_compiler_lock:  # numba's generator of code serves one thread at a time
         types = tuple(loop.typeof_pyval(argument) for argument in arguments)
         return isinstance(loop._cache, _LoopCache) and loop._cache.holds(types, loop.targetctx)
 
