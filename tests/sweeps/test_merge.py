@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sweep_cells import done
 from typer.testing import CliRunner
 
 from inscape.cli import app
@@ -18,16 +19,12 @@ from inscape.sweeps.row_files import export, merge
 from inscape.sweeps.run import run
 from inscape.sweeps.store import Store
 from inscape.sweeps.study import Study
-from inscape.sweeps.sweep import OneByOne, failed, work
+from inscape.sweeps.sweep import failed
 from inscape.sweeps.tasks import as_tasks
 
 TASKS = as_tasks([{"a": i // 2, "rate": 0.1, "replicate": i % 2} for i in range(6)], 0)
 FUNCTION = "tests.somewhere:cell"
 KEPT = ("hash", "seed", "configuration", "row", "error", "finished", "seconds")
-
-
-def done(**row):
-    return work(OneByOne(lambda task: row), [{}])[0]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sweep_cells import done
 
 from inscape.errors import StudyError
 from inscape.sweeps import store as store_module
@@ -24,10 +25,6 @@ from inscape.sweeps.sweep import OneByOne, failed, work
 from inscape.sweeps.tasks import as_tasks
 
 CELLS = as_tasks([{"a": i // 2, "replicate": i % 2} for i in range(6)], 0)
-
-
-def done(**row):
-    return work(OneByOne(lambda task: row), [{}])[0]
 
 
 @pytest.fixture

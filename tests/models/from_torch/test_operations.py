@@ -6,21 +6,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from networks import Between
 from torch import nn
 
 from inscape import Segment, decision_regions, linear_regions, wrap
 from tests.oracles.bisection import bends_on
-
-
-class Between(nn.Module):
-    """A linear layer, a function, and a linear layer."""
-
-    def __init__(self, function, n=4, m=4):
-        super().__init__()
-        self.first, self.function, self.last = nn.Linear(4, n), function, nn.Linear(m, 3)
-
-    def forward(self, x):
-        return self.last(self.function(self.first(x)))
 
 
 class Recurrent(nn.Module):

@@ -6,22 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 import zoo
+from networks import Between
 from torch import nn
 
 from inscape import wrap
 from inscape.errors import PartitionError
 from inscape.models.from_torch import trace
-
-
-class Function(nn.Module):
-    """A linear layer, a function, and a linear layer."""
-
-    def __init__(self, function, n=4, m=4):
-        super().__init__()
-        self.first, self.function, self.last = nn.Linear(4, n), function, nn.Linear(m, 3)
-
-    def forward(self, x):
-        return self.last(self.function(self.first(x)))
 
 
 def relative_error(a, b):
@@ -92,7 +82,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_operation_is_carried(name):
-    net = Function(FUNCTIONS[name]).eval()
+    net = Between(FUNCTIONS[name]).eval()
     found = trace(net, (4,))
     assert found.graph is not None, found.foreign
     x = torch.randn(50, 4)
@@ -122,7 +112,7 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_operation_is_named(name):
     function, message = FOREIGN[name]
-    model = wrap(Function(function))
+    model = wrap(Between(function))
     assert model.structure == "black-box"
     with pytest.raises(PartitionError, match=message) as error:
         model.graph((4,))
@@ -134,7 +124,7 @@ def test_a_foreign_operation_that_the_output_does_not_need_is_no_obstacle():
         F.gelu(x)
         return F.relu(x)
 
-    assert wrap(Function(forward)).structure == "piecewise-affine"
+    assert wrap(Between(forward)).structure == "piecewise-affine"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +190,7 @@ def test_the_module_is_left_as_it_was():
 
 
 def test_the_graph_follows_the_weights():
-    net = Function(F.relu)
+    net = Between(F.relu)
     model = wrap(net)
     x = torch.randn(5, 4)
     before = model.graph((4,))
