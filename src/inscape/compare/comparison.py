@@ -15,6 +15,7 @@ from inscape.arrays import Floats, Ints
 from inscape.compare.differences import MaxDifference, max_difference
 from inscape.compare.on_probes import Pair
 from inscape.errors import PartitionError
+from inscape.models.class_names import name_of
 from inscape.partition.decision.regions import (
     UNCERTAIN,
     DecisionGrid,
@@ -181,8 +182,8 @@ class Comparison(DrawnByClass, Exported):
         columns = {
             "label_a": first,
             "label_b": second,
-            "class_a": [self._name(k) for k in first.tolist()],
-            "class_b": [self._name(k) for k in second.tolist()],
+            "class_a": [name_of(k, self.class_names) for k in first.tolist()],
+            "class_b": [name_of(k, self.class_names) for k in second.tolist()],
             "agree": first == second,
             "share": self.shares,
         }
@@ -229,10 +230,6 @@ class Comparison(DrawnByClass, Exported):
                 properties |= {"label_a": first, "label_b": second}
                 properties["share"] = float(self.shares[properties["region"]])
         return features
-
-    def _name(self, label: int) -> str:
-        names = self.class_names
-        return names[label] if names is not None and 0 <= label < len(names) else str(label)
 
     def __repr__(self) -> str:
         a, b = self.names

@@ -9,7 +9,7 @@ from inscape.arrays import Array, Ints
 from inscape.errors import ModelError
 from inscape.measures.unlabelled import are_probabilities
 from inscape.models import Model
-from inscape.models.class_names import ClassNames
+from inscape.models.class_names import ClassNames, name_of
 
 HEADS = {
     "softmax": "probabilities",
@@ -66,8 +66,7 @@ class Matching:
 
     def name(self, label: int) -> str:
         """What a label of the common numbering is called."""
-        known = self.names is not None and 0 <= label < len(self.names)
-        return self.names[label] if known and self.names is not None else str(label)
+        return name_of(label, self.names)
 
     def _columns(self) -> Ints | None:
         n, other = self._n_scores

@@ -20,6 +20,7 @@ from inscape.errors import (
     PartitionError,
     warn,
 )
+from inscape.models.class_names import name_of
 from inscape.models.fingerprints import short_hash
 from inscape.models.outputs import (
     ONE_SIDED,
@@ -344,8 +345,7 @@ class Model(ABC):
 
     def class_name(self, label: int) -> str:
         """The name of a label, or its number where the model has no names."""
-        known = self.classes is not None and 0 <= label < len(self.classes)
-        return self.classes[label] if known and self.classes is not None else str(label)
+        return name_of(label, self.classes)
 
     def batch_length(self, point_size: int) -> int:
         """How many points of `point_size` numbers go into one batch.

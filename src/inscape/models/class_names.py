@@ -1,6 +1,6 @@
 """Class names and labels: numbers for the names that a model reveals, and the classes that a user gives."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,15 @@ class ClassNames:
         names, inverse = np.unique(labels.astype(str), return_inverse=True)
         numbers = [self._numbers.setdefault(str(name), len(self._numbers)) for name in names]
         return np.array(numbers, dtype=np.int64)[inverse]
+
+
+def name_of(label: int, names: Sequence[str] | None) -> str:
+    """The name of a label, or its number where it has none.
+
+    >>> name_of(1, ("cat", "dog")), name_of(2, ("cat", "dog")), name_of(0, None)
+    ('dog', '2', '0')
+    """
+    return names[label] if names is not None and 0 <= label < len(names) else str(label)
 
 
 def as_labels(y: Any, error: type[InscapeError]) -> Array:

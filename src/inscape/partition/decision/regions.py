@@ -16,6 +16,7 @@ import numpy.typing as npt
 from inscape.arrays import Array, Bools, Floats, Int32s, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
+from inscape.models.class_names import name_of
 from inscape.partition.region_files import Exported, lines_feature, polygon_feature, well_known_text
 from inscape.pictures import DrawnByClass, Style
 from inscape.probes import Probe
@@ -125,13 +126,9 @@ class DecisionRegions(DrawnByClass, Exported):
         regions = f"{self.n_regions} decision region{'' if self.n_regions == 1 else 's'}"
         return f"<{regions} on {self.probe!r}, {kind}, {self.status}>"
 
-    def _name(self, label: int) -> str:
-        names = self.class_names
-        return names[label] if names is not None and 0 <= label < len(names) else str(label)
-
     def _columns(self) -> dict[str, Any]:
         labels = self.labels.tolist()
-        names = [self._name(label) for label in labels]
+        names = [name_of(label, self.class_names) for label in labels]
         return {"region": range(self.n_regions), "label": labels, "class_name": names}
 
     def _title(self) -> str:
@@ -443,7 +440,12 @@ class DecisionPlane(DecisionRegions):
         rows = zip(self.labels.tolist(), self.areas.tolist(), self.polygons, strict=True)
         features = [
             polygon_feature(
-                rings, kind="region", region=i, label=label, class_name=self._name(label), area=area
+                rings,
+                kind="region",
+                region=i,
+                label=label,
+                class_name=name_of(label, self.class_names),
+                area=area,
             )
             for i, (label, area, rings) in enumerate(rows)
         ]
