@@ -227,6 +227,11 @@ NET = inscape.training.mlp(2, (8,), 2, random_state=0).double()
 POINTS, LABELS = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
 LINE = np.linspace(-1.0, 1.0, 5)
 SHALLOW = inscape.univariate.ShallowNet.random(8, random_state=0)
+FOUND = inscape.wrap(NET).labels(POINTS)
+START = inscape.univariate.ShallowNet.random(8, init="gaussian", random_state=0)
+HAT = inscape.univariate.ShallowNet([1.0, 1.0], [0.0, -1.0], [1.0, -2.0])
+PLANE = inscape.Patch([0.0, 0.0], np.eye(2))
+RUNS = [{"model": k % 2, "learning_rate": k, "region_count": k**2 % 7, "gap": k} for k in range(20)]
 FORWARD = {
     "margin": lambda **how: inscape.margin(slow_scores, POINTS, LABELS, **how),
     "margin over gradients": lambda **how: inscape.margin(NET, POINTS, LABELS, normalise="gradient", **how),
@@ -238,6 +243,43 @@ FORWARD = {
     "accuracy": lambda **how: inscape.measure(slow_scores, POINTS, LABELS, measures=["accuracy"], **how),
     "spectral norm": lambda **how: inscape.spectral_norm(NET, POINTS, **how),
     "linear region": lambda **how: inscape.linear_region(NET, POINTS[0], **how),
+    "two models": lambda **how: inscape.compare(slow_scores, NET, PLANE, **how),
+    "agreement on probes": lambda **how: inscape.agreement(slow_scores, NET, POINTS, n_probes=4, **how),
+    "correlations": lambda **how: inscape.correlate(RUNS, n_resamples=200, **how),
+    "checks": lambda **how: inscape.theory.check_all(NET, POINTS, LABELS, random_state=0, **how),
+    "noisy networks": lambda **how: inscape.theory.lc_theorem7(NET, POINTS, random_state=0, **how),
+    "vertices": lambda **how: inscape.theory.vertex_density(NET, POINTS, sigma=0.1, random_state=0, **how),
+    "descent of two layers": lambda **how: inscape.theory.two_layer_descent(
+        inscape.theory.TwoLayer(np.ones((3, 2)), np.ones(3), np.zeros(3)), POINTS, LABELS, 1e-6, 500, **how
+    ),
+    "flows": lambda **how: inscape.theory.el_theorem31(
+        START, LINE, [1, 1, -1, -1, 1], shortest=1.0, sigma_hidden=1.0, sigma_output=0.2, **how
+    ),
+    "flows to few regions": lambda **how: inscape.theory.el_theorem23(
+        START,
+        [-0.6, 0.4],
+        [-1, 1],
+        inscape.univariate.teacher_of([0.0]),
+        sigma_hidden=1.0,
+        sigma_output=0.2,
+        **how,
+    ),
+    "strong stability": lambda **how: inscape.univariate.strong_stability(HAT, LINE, HAT(LINE), 0.1, **how),
+    "nearest boundary": lambda **how: inscape.boundary_distance(NET, POINTS[0], **how),
+    "regions in a box": lambda **how: inscape.enumerate_regions(
+        NET, inscape.Box([0.0, 0.0], [1.0, 1.0]), **how
+    ),
+    "attacks": lambda **how: inscape.adversarial_accuracy(
+        NET,
+        POINTS,
+        FOUND,
+        eps=0.1,
+        steps=20,
+        step_size=0.01,
+        random_state=0,
+        **how,
+    ),
+    "sharpness": lambda **how: inscape.sharpness(NET, POINTS, LABELS, random_state=0, **how),
     "stability": lambda **how: inscape.univariate.stability(SHALLOW, LINE, LINE**2, 0.1, **how),
 }
 

@@ -172,10 +172,10 @@ def agreement(
         random_state=seed,
     )
     points = source.everything()[0]
-    pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
     request = RegionRequest(method=method, resolution=resolution, budget=as_budget(budget))
     with meter(progress, "two models") as show, working(n_jobs):
-        shares = _shares(pair, list(probes), request, show)
+        pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
+        shares, points_agree = _shares(pair, list(probes), request, show), _at_points(pair, points)
     mean, error, interval = mean_with_error(shares["shares"])
     dtype = "float64" if shares["is_exact"] else None
     return PairAgreement(
@@ -193,7 +193,7 @@ def agreement(
         },
         provenance=Provenance.of(first, seed, dtype),
         second=Provenance.of(second, seed, dtype),
-        **_at_points(pair, points),
+        **points_agree,
         **shares,
     )
 

@@ -35,6 +35,7 @@ from inscape.correlation.configurations import (
 )
 from inscape.errors import StudyError
 from inscape.pictures import Drawn
+from inscape.progress import Meter, meter
 from inscape.reports.findings import Chart, Finding
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
@@ -359,6 +360,7 @@ def correlate(
     min_train_accuracy: float | None = None,
     n_resamples: int = N_RESAMPLES,
     random_state: RandomState = 0,
+    progress: bool | Meter | None = None,
 ) -> Correlations:
     """Every correlation of a measure with the generalisation gap that a sceptic asks for.
 
@@ -381,6 +383,8 @@ def correlate(
             correlations are only expected of models that fit their training data.
         n_resamples: resamples of the bootstrap.
         random_state: its seed.
+        progress: None for a bar after two seconds, False for none; a function gets
+            (tables done, tables): one of all runs, and one of those of each model.
 
     >>> counts = {0.1: 2.7, 0.01: 3.1, 0.001: 3.6}
     >>> runs = [{"learning_rate": r, "region_count": n, "gap": 9 * n} for r, n in counts.items()]
@@ -394,10 +398,16 @@ def correlate(
     names = tuple(n for n in names if n not in FAMILIES)
     columns = _ComparedColumns(measure, target, names, int(n_resamples), as_seed(random_state))
     warn_of_mixtures(kept, owners(kept, separators(kept, names)), (measure, target))
-    result = _correlations(kept, columns)
+    several = "model" in kept and kept["model"].nunique() > 1
+    groups = list(kept.groupby("model", sort=False)) if several else []
     models = {}
-    if "model" in kept and kept["model"].nunique() > 1:
-        models = {str(m): _correlations(g, columns) for m, g in kept.groupby("model", sort=False)}
+    with meter(progress, "correlations") as show:
+        show(0, 1 + len(groups))
+        result = _correlations(kept, columns)
+        for model, runs in groups:
+            show(1 + len(models), 1 + len(groups))
+            models[str(model)] = _correlations(runs, columns)
+        show(1 + len(groups), 1 + len(groups))
     accuracy = kept.get("train_accuracy")
     return replace(
         result,

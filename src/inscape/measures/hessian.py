@@ -134,20 +134,28 @@ class LossHessian:
         flat = torch.from_numpy(np.ascontiguousarray(v)).to(self.x.device, self.dtype)
         return self._summed(self._by_parameter(flat), (self.size,), batched=False)
 
-    def matrix(self) -> Floats:
-        """H itself, (size, size)."""
+    def matrix(self, show: Meter = lambda done, total: None) -> Floats:
+        """H itself, (size, size); the meter hears of points."""
         eye = torch.eye(self.size, dtype=self.dtype, device=self.x.device)
         self.n_products += self.size
-        total = self._summed(self._by_parameter(eye), (self.size, self.size), batched=True)
+        total = self._summed(self._by_parameter(eye), (self.size, self.size), batched=True, show=show)
         return 0.5 * (total + total.T)
 
-    def _summed(self, by_parameter: list[Tensor], shape: tuple[int, ...], *, batched: bool) -> Floats:
+    def _summed(
+        self,
+        by_parameter: list[Tensor],
+        shape: tuple[int, ...],
+        *,
+        batched: bool,
+        show: Meter = lambda done, total: None,
+    ) -> Floats:
         """The products of all batches in all; with batches of half the length where the memory runs out."""
         while True:
             total = torch.zeros(shape, dtype=torch.float64)
             try:
-                for grads in self._all_gradients():
+                for k, grads in enumerate(self._all_gradients(), 1):
                     total += self._second(grads, by_parameter, batched=batched)
+                    show(min(k * self.batch, len(self.x)), len(self.x))
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or self.batch == 1:
                     raise
@@ -189,9 +197,9 @@ class LossHessian:
         return torch.cat(flat, dim=-1).cpu().double()
 
 
-def dense(hessian: Any, k: int) -> tuple[Floats, Floats]:
+def dense(hessian: Any, k: int, show: Meter) -> tuple[Floats, Floats]:
     """The k largest eigenvalues and their residuals, from the whole matrix."""
-    matrix = hessian.matrix()
+    matrix = hessian.matrix(show)
     if not np.isfinite(matrix).all():
         raise MeasureError("the Hessian of the loss has NaN or infinite entries: it has no eigenvalues")
     values, vectors = np.linalg.eigh(matrix)

@@ -148,12 +148,6 @@ def sharpness(
         batch_size = whole_number(batch_size, "batch_size", 1, MeasureError, ", or None")
     check_weights(wrapped)
     points, targets = _points_and_targets(wrapped, x, y, loss)
-    function = _loss_of(wrapped, points, targets, loss)
-
-    def hessian_in(dtype: Any, every: int = 1) -> Any:
-        x, y = points[::every], targets[::every]
-        return LossHessian(module, x, y, function, dtype=dtype, batch_size=batch_size)
-
     wanted = _Wanted(
         k=whole_number(k, "k", 1, MeasureError),
         tolerance=tolerance,
@@ -164,6 +158,12 @@ def sharpness(
         limit=as_budget(budget),
     )
     with measuring(wrapped), meter(progress, "Hessian products") as show:
+        function = _loss_of(wrapped, points, targets, loss)
+
+        def hessian_in(dtype: Any, every: int = 1) -> Any:
+            x, y = points[::every], targets[::every]
+            return LossHessian(module, x, y, function, dtype=dtype, batch_size=batch_size)
+
         values, residuals, hessian, is_dense = _top_eigenvalues(hessian_in, len(points), wanted, show)
     return Sharpness(
         value=float(values[0]),
@@ -222,7 +222,7 @@ def _top_eigenvalues(
         n_products = hessian.size if is_dense else PRODUCTS_PER_EIGENVALUE * k
         _check_seconds(few, n, n_products, wanted.limit)
     if is_dense:
-        return *dense(hessian, k), hessian, True
+        return *dense(hessian, k, show), hessian, True
     start = np.random.default_rng(wanted.seed).standard_normal(hessian.size)
     if wanted.precision == "float64":
         start = _rough_start(hessian_in, hessian, k, wanted.tolerance, start, show)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from inscape.arguments import positive_number, renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import TheoryError
+from inscape.progress import Meter, meter
 from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.layers import as_shallow
 from inscape.univariate import (
@@ -184,6 +185,7 @@ def el_theorem23(
     loss: str = "exponential",
     kkt_tolerance: float = 1e-2,
     max_steps: int = 4000,
+    progress: bool | Meter | None = None,
 ) -> Check:
     """Theorem 2.3, end to end: with probability at least 1 - delta the flow ends with O(r) linear regions.
 
@@ -207,6 +209,7 @@ def el_theorem23(
         loss: "exponential" or "logistic".
         kkt_tolerance: up to which residual of the KKT conditions a limit counts as a KKT point.
         max_steps: of the flow.
+        progress: None for a bar after two seconds, False for none; a function gets (flows done, flows).
 
     >>> from inscape.univariate import teacher_of
     >>> start, x = ShallowNet.random(40, init="gaussian", random_state=0), [-0.6, -0.3, 0.4, 0.8]
@@ -230,7 +233,11 @@ def el_theorem23(
         "x in [-R, R]": bool(np.abs(places).max() <= radius),
         "the teacher has a positive margin": bool((labels * teacher(places)).min() > 0),
     }
-    failed = sum(not _succeeds(net, places, labels, r, loss, kkt_tolerance, max_steps) for net in nets)
+    failed = 0
+    with meter(progress, "flows") as show:
+        for i, net in enumerate(nets):
+            show(i, len(nets))
+            failed += not _succeeds(net, places, labels, r, loss, kkt_tolerance, max_steps)
     low, high = binomial_interval(failed, len(nets))
     note = f"{len(nets) - failed} of {len(nets)} flows end with at most {region_bound(r)} regions"
     return compare(
@@ -365,6 +372,7 @@ def el_theorem31(
     delta: float = 0.1,
     loss: str = "exponential",
     max_steps: int = 1000,
+    progress: bool | Meter | None = None,
 ) -> Check:
     """Theorem 3.1: wide enough, the flow reaches a loss of 1 / (2 n) with probability at least 1 - delta.
 
@@ -386,6 +394,7 @@ def el_theorem31(
         delta: the probability of failing, below 1/2.
         loss: "exponential" or "logistic".
         max_steps: of the flow.
+        progress: None for a bar after two seconds, False for none; a function gets (flows done, flows).
 
     >>> start = ShallowNet.random(40, init="gaussian", random_state=0)
     >>> x, y = [-0.6, -0.3, 0.4, 0.8], [-1, -1, 1, 1]
@@ -410,8 +419,12 @@ def el_theorem31(
         f"sigma_o <= {sizes.sigma_output:.4g}": sigma_output <= sizes.sigma_output * (1 + 1e-12),
         "x in [-R, R]": bool(np.abs(np.asarray(x, dtype=np.float64)).max() <= radius),
     }
-    runs = (gradient_flow(net, x, y, loss, max_steps=max_steps) for net in nets)
-    failed = sum(float(run.history.log_loss.min()) > -math.log(2 * n) for run in runs)
+    failed = 0
+    with meter(progress, "flows") as show:
+        for i, net in enumerate(nets):
+            show(i, len(nets))
+            run = gradient_flow(net, x, y, loss, max_steps=max_steps)
+            failed += float(run.history.log_loss.min()) > -math.log(2 * n)
     low, high = binomial_interval(failed, len(nets))
     note = f"{len(nets) - failed} of {len(nets)} starts reach the loss 1/(2n) = {1 / (2 * n):.4g}"
     interval = (delta - high, delta - low)

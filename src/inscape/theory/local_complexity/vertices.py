@@ -22,6 +22,7 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.pictures import Shown
+from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import Written
 from inscape.theory.layers import Layers, as_points, layers_of
@@ -58,7 +59,13 @@ class VertexDensity(Written, Shown):
 
 
 def vertex_density(
-    model: Any, x: Any, *, sigma: float, n_noise: int = 32, random_state: RandomState = None
+    model: Any,
+    x: Any,
+    *,
+    sigma: float,
+    n_noise: int = 32,
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
 ) -> VertexDensity:
     """The density of vertices of the activation regions of a network with noisy biases, at points.
 
@@ -70,6 +77,7 @@ def vertex_density(
         sigma: the standard deviation of the noise on the biases.
         n_noise: how many noisy networks; two units of the first layer need none.
         random_state: a seed, a generator, or None.
+        progress: None for a bar after two seconds, False for none; a function gets (points done, points).
 
     Two units of one layer at their kinks, |det| = 2: 2 rho(0)^2.
 
@@ -90,10 +98,13 @@ def vertex_density(
     rng = np.random.default_rng(seed)
     size = max(1, _NUMBERS_IN_CHUNK // int(2 * net.widths.max() ** 2))
     draws = np.zeros((n, len(points), 2))
-    for k in range(n):
-        perturbation = [sigma * rng.standard_normal(int(width)) for width in net.widths]
-        for start in range(0, len(points), size):
-            draws[k, start : start + size] = _density(net, points[start : start + size], perturbation, sigma)
+    with meter(progress, "vertices") as show:
+        for k in range(n):
+            perturbation = [sigma * rng.standard_normal(int(width)) for width in net.widths]
+            for start in range(0, len(points), size):
+                show(k * len(points) + start, n * len(points))
+                some = slice(start, start + size)
+                draws[k, some] = _density(net, points[some], perturbation, sigma)
     whole = draws.sum(axis=2)
     each = whole.mean(axis=1)
     return VertexDensity(

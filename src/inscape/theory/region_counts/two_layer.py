@@ -17,6 +17,7 @@ from inscape.errors import NotApplicableError, TheoryError
 from inscape.measures.measurement import mean_with_error
 from inscape.partition import decision_regions
 from inscape.probes import Segment
+from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_generator
 from inscape.status import CONVERGED, DIVERGED, STEP_LIMIT, Status
 from inscape.theory.check import Check, compare, only_stated
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import torch
 
 
+STEPS_BETWEEN_REPORTS = 100
+"""Of descent: a step takes microseconds."""
 _DENSE_UP_TO_POINTS = 2000
 """Points up to which the Gram matrix is written out."""
 
@@ -166,6 +169,7 @@ def two_layer_descent(
     *,
     warm_up: int = 0,
     n_records: int = 16,
+    progress: bool | Meter | None = None,
 ) -> TwoLayerDescent:
     """Full-batch gradient descent on w (b and c stay), recorded at about geometric times.
 
@@ -177,6 +181,7 @@ def two_layer_descent(
         n_steps: how many steps at most.
         warm_up: over how many steps the step size rises linearly from 0.
         n_records: how many networks to keep, the first and last among them.
+        progress: None for a bar after two seconds, False for none; a function gets (steps done, steps).
 
     >>> start = TwoLayer(np.array([[1.0]]), np.ones(1), np.zeros(1))
     >>> run = two_layer_descent(start, np.ones((1, 1)), np.full(1, 3.0), 0.5, 100)  # w halves its way to 3
@@ -190,22 +195,25 @@ def two_layer_descent(
     wanted = set((np.geomspace(1, n_steps + 1, n_records).round().astype(int) - 1).tolist())
     w, n = net.w.copy(), len(x)
     steps, losses, nets, status = [], [], [], STEP_LIMIT
-    for t in range(n_steps + 1):
-        z = x @ w.T + net.b
-        rest = np.maximum(z, 0.0) @ net.a + net.c - y
-        loss = float(rest @ rest) / (2 * n)
-        if not loss < 1e12:
-            status = DIVERGED
-            break
-        done = loss < 1e-10 and t >= warm_up
-        if t in wanted or done:
-            steps.append(t)
-            losses.append(loss)
-            nets.append(TwoLayer(w.copy(), net.a, net.b, net.c))
-        if done:
-            status = CONVERGED
-            break
-        w -= eta * min(1.0, (t + 1) / (warm_up + 1)) / n * (((z > 0) * net.a).T * rest) @ x
+    with meter(progress, "steps") as show:
+        for t in range(n_steps + 1):
+            if t % STEPS_BETWEEN_REPORTS == 0:
+                show(t, n_steps)
+            z = x @ w.T + net.b
+            rest = np.maximum(z, 0.0) @ net.a + net.c - y
+            loss = float(rest @ rest) / (2 * n)
+            if not loss < 1e12:
+                status = DIVERGED
+                break
+            done = loss < 1e-10 and t >= warm_up
+            if t in wanted or done:
+                steps.append(t)
+                losses.append(loss)
+                nets.append(TwoLayer(w.copy(), net.a, net.b, net.c))
+            if done:
+                status = CONVERGED
+                break
+            w -= eta * min(1.0, (t + 1) / (warm_up + 1)) / n * (((z > 0) * net.a).T * rest) @ x
     return TwoLayerDescent(steps=np.array(steps), losses=np.array(losses), nets=tuple(nets), status=status)
 
 

@@ -21,6 +21,7 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Shown
+from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_generator
 from inscape.serialising import Written
 from inscape.univariate.net import ShallowNet
@@ -222,6 +223,7 @@ def strong_stability(
     n_starts: int = 20,
     n_steps: int = 500,
     random_state: RandomState = 0,
+    progress: bool | Meter | None = None,
 ) -> StrongStability:
     """Whether the switching system of gradient descent stays within the distance at which it starts.
 
@@ -238,6 +240,7 @@ def strong_stability(
         n_starts: random starts.
         n_steps: steps from each start.
         random_state: a seed, a generator, or None, of the starts and, if there are many, of the modes.
+        progress: None for a bar after two seconds, False for none; a function gets (starts done, starts).
 
     >>> hat = ShallowNet([1.0, 1.0], [0.0, -1.0], [1.0, -2.0])  # knots on the points 0 and 1
     >>> x = np.array([-1.0, 0.0, 1.0, 2.0])
@@ -259,7 +262,11 @@ def strong_stability(
     starts = [sign * v[0] for _, _, v in tops[: 2 * n_starts] for sign in (1, -1)]
     starts += list(rng.standard_normal((whole_number(n_starts, "n_starts", 0, UnivariateError), len(u))))
     system = _Switching(net, places, eta)
-    growth = max(system.growth(start, n_steps) for start in starts)
+    growth = 1.0
+    with meter(progress, "starts") as show:
+        for i, start in enumerate(starts):
+            show(i, len(starts))
+            growth = max(growth, system.growth(start, n_steps))
     upper = float(sharpness.max())
     held = True if every and upper <= 2 / eta * (1 + _ROUNDING) else None
     return StrongStability(

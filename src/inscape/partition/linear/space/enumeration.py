@@ -201,7 +201,9 @@ def enumerate_regions(
         memory: bytes that the gradients of one layer's units may take.
         progress: None for a bar after two seconds, False for none; a function gets (regions done, regions
             known so far).
-        budget: seconds after which the walk ends as it does after `max_regions`; None for no limit.
+        budget: seconds after which the walk ends as it does after `max_regions`, between two regions (the
+            first, without which nothing is known, takes a convolution on photographs many seconds); None for
+            no limit.
 
     The cost per region is one pass with d directions, for d inputs, and its facets: up to five dimensions by
     its vertices, above by a linear program for each unit that rays leave open. How many regions there are

@@ -144,7 +144,9 @@ def boundary_distance(
         max_regions: linear regions to visit at most; then the bounds are as good as they are.
         memory: bytes that the gradients of one layer's units may take.
         progress: None for a bar after two seconds, False for none; a function gets (regions done, in all).
-        budget: seconds after which the walk ends as it does after `max_regions`; None for no limit.
+        budget: seconds after which the walk ends as it does after `max_regions`, between two regions (the
+            first, without which nothing is known, takes a convolution on photographs many seconds); None for
+            no limit.
 
     The cost per region is one pass with d directions, for d inputs, and one small least-distance problem per
     facet that comes up (norms 1 and infinity: a linear program). Small networks are exact; of large ones the
@@ -213,6 +215,7 @@ class _Search:
     def run(self, max_regions: int, seconds: float, show: Meter) -> None:
         """Visit regions until the bounds meet or the budget is reached."""
         is_spent = until_spent(seconds)
+        show(0, max_regions)
         region = self._maps(None)
         self.label = int(labels_of(region.scores[None], self.model.name)[0])
         self._descend(region, is_spent)
