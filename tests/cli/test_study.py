@@ -238,6 +238,10 @@ def test_toml_grids(tmp_path):
             "1,000,000,000 configurations at the scale",
         ),
         (MANY, "100,000,000 configurations at the scale small, 100,000,000 settings by 1 replicates"),
+        ("[grid]\na = 2020-01-01", "a = 2020-01-01 cannot be kept: give finite numbers"),
+        ("[grid]\na = [1, nan]", r"a = \[1, nan\] cannot be kept"),
+        ("[grid]\na = 1\n[smoke]\na = inf", "a = inf cannot be kept"),
+        ("n_train = 3\n[grid]\na = 1", r"unknown key 'n_train'.*; it is a key of the \[grid\]"),
         ("[grid]\na = 1\n[small]\nb = 2", r"\[small\] changes 'b', which is not in the grid"),
     ],
 )
@@ -246,6 +250,11 @@ def test_toml_that_cannot_be_used(text, message, tmp_path):
     path.write_text(text)
     with pytest.raises(StudyError, match=message):
         read_study(path).configurations("small")
+
+
+def test_toml_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "s.toml").write_text("[grid]\na = 1", encoding="utf-8-sig")
+    assert read_study(tmp_path / "s.toml").configurations("small") == [{"a": 1, "replicate": 0}]
 
 
 def test_toml_that_is_no_text(tmp_path):
@@ -312,6 +321,19 @@ def test_set_changes_any_setting_and_the_report_says_so(run):
         ("n_probes = 5", "n_probes = 0", "n_probes=0 is too small"),
         ("n_probes = 5", 'data = "digitz"', "did you mean 'digits'"),
         ("n_probes = 5", 'measures = [["margins"]]', "did you mean 'margin'"),
+        ("n_train = 100", "n_train = 300_000", "n_train=300000 and n_test=100 are too many: digits has 1797"),
+        ("max_depth = [2, 4, 6, 8, 10]", "max_depth = [2.5]", "max_depth=2.5 is not a whole number"),
+        ("max_depth = [2, 4, 6, 8, 10]", "max_depth = 0", "max_depth=0 is too small"),
+        ('model = "tree"', 'model = "forest"\nn_estimators = "5"', "n_estimators='5' is not a whole number"),
+        (
+            "\nby =",
+            '\nn_resamples = "many"\nby =',
+            "n_resamples = 'many' must be a whole number of at least 1",
+        ),
+        ("\nby =", "\nmin_train_accuracy = true\nby =", "min_train_accuracy = True must be a number"),
+        ("\nby =", "\nrandom_state = -1\nby =", "random_state = -1 must be a whole number"),
+        ("\nby =", "\nprogress = true\nby =", "unknown argument 'progress'"),
+        ('by = ["max_depth"]', "by = 3", "by = 3 must be a column's name, or a list of some"),
     ],
 )
 def test_a_file_is_checked_before_anything_runs(run, tmp_path, old, new, words):

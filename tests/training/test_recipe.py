@@ -41,6 +41,7 @@ def test_step_and_constant():
         ({"schedule": "cos"}, "unknown schedule"),
         ({"batch_size": 0}, "batch_size=0 must be a whole number"),
         ({"epochs": 1.5}, "epochs=1.5 must be a whole number"),
+        ({"epochs": True}, "epochs=True must be a whole number"),
         ({"learning_rate": -1.0}, "learning_rate=-1.0 must be a number"),
         ({"mixup": math.nan}, "mixup=nan must be"),
     ],

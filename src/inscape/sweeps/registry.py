@@ -25,7 +25,7 @@ epochs = 2
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import signature
 from itertools import product
@@ -37,7 +37,8 @@ from inscape.errors import StudyError, unknown_name
 from inscape.reports.findings import Finding, Summary
 from inscape.sweeps.references import Announce, find_object, silent
 from inscape.sweeps.study import SCALES, Configuration, Study, is_cell
-from inscape.sweeps.trained_model import batch, cell, check, columns, together
+from inscape.sweeps.tasks import canonical
+from inscape.sweeps.trained_model import OWN_KEYS, batch, cell, check, columns, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,15 +54,15 @@ KEYS = ("name", "title", "replicates", "function", "grid", "correlate", *SCALES)
 def read_study(path: Path, announce: Announce = silent) -> Study:
     """The study that a TOML file describes; `announce` is told of the code that it names before that runs."""
     try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
+        content = tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors mark UTF-8 by a BOM
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise StudyError(f"{path} is not valid TOML: {error}") from error
     for key in content:
         if key not in KEYS:
-            raise StudyError(f"{path}: " + unknown_name("key", key, KEYS))
+            where = "; it is a key of the [grid]" if key in OWN_KEYS else ""
+            raise StudyError(f"{path}: " + unknown_name("key", key, KEYS) + where)
     if "grid" not in content:
         raise StudyError(f"{path} has no [grid]: it says which values each key of a configuration takes")
     _check_types(content, path)
@@ -102,6 +103,9 @@ def _check_types(content: dict[str, Any], path: Path) -> None:
         raise StudyError(f"{path}: grid must be a table, [grid], or several, [[grid]]")
     if not all(len(values) for grid in grids for values in _lists(grid).values()):
         raise StudyError(f"{path}: a key of the grid has no value: give one, or a list of some")
+    for where in (*grids, *(content.get(scale, {}) for scale in SCALES if _is_table(content.get(scale)))):
+        for key, value in where.items():
+            _check_plain(key, value, path)
     for key in ("correlate", *SCALES):
         if not isinstance(content.get(key, {}), dict):
             raise StudyError(f"{path}: {key} must be a table, [{key}]")
@@ -120,10 +124,13 @@ def _check_types(content: dict[str, Any], path: Path) -> None:
 def _check_correlation(content: dict[str, Any], path: Path) -> None:
     """Refuse arguments of `correlate` that it does not have, and columns that no row will have."""
     arguments = content.get("correlate", {})
-    known = [name for name in signature(correlate).parameters if name != "frame"]
-    for name in arguments:
+    known = [name for name in signature(correlate).parameters if name not in ("frame", "progress")]
+    for name, value in arguments.items():
         if name not in known:
             raise StudyError(f"{path}: [correlate] " + unknown_name("argument", name, known))
+        kind, is_right = CORRELATE_TAKES[name]
+        if not is_right(value):
+            raise StudyError(f"{path}: [correlate] {name} = {value!r} must be {kind}")
     if "function" in content:
         return  # which columns its rows have is not known before
     keys = {key for grid in _grids(content) for key in grid}
@@ -133,6 +140,45 @@ def _check_correlation(content: dict[str, Any], path: Path) -> None:
     for name in wanted:
         if name not in present:
             raise StudyError(f"{path}: [correlate] " + unknown_name("column", name, sorted(present)))
+
+
+def _check_plain(key: str, value: Any, path: Path) -> None:
+    """Refuse what TOML knows and a configuration cannot hold: dates, times, nan and infinity."""
+    try:
+        canonical(value)
+    except StudyError as error:
+        raise StudyError(
+            f"{path}: {key} = {value} cannot be kept: give finite numbers, texts, true or false"
+        ) from error
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+CORRELATE_TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "measure": ("a column's name", _is_text),
+    "target": ("a column's name", _is_text),
+    "by": (
+        "a column's name, or a list of some",
+        lambda value: _is_text(value) or (isinstance(value, list) and all(map(_is_text, value))),
+    ),
+    "min_train_accuracy": (
+        "a number",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    ),
+    "n_resamples": ("a whole number of at least 1", lambda value: _is_whole(value) and value > 0),
+    "random_state": ("a whole number", _is_whole),
+}
+"""Each argument of `correlate` that a file may give -> what its value must be, and whether it is that."""
 
 
 def _grids(content: dict[str, Any]) -> list[Any]:

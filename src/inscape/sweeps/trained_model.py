@@ -1,6 +1,7 @@
 """The row of a trained model: accuracies, the gap and measures of it, whatever kind of model it is."""
 
 from collections.abc import Hashable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from inscape.arguments import whole_number
 from inscape.errors import DataError, StudyError, unknown_name
 from inscape.sweeps.study import Configuration, Row
 from inscape.sweeps.study import cell as declared
-from inscape.sweeps.tasks import canonical
+from inscape.sweeps.tasks import canonical, read_json
 
 OUTCOMES = (
     "train_accuracy",
@@ -22,7 +23,7 @@ OUTCOMES = (
 """The columns of any trained model."""
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed", "image_size")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
-_OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
+OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
 _LEAST_OF_KEY = {"n_train": 1, "n_test": 1, "split_seed": 0, "image_size": 1, "n_probes": 1, "probe_seed": 0}
 """Keys whose values are whole numbers -> the least of them."""
 
@@ -42,7 +43,7 @@ def cell(configuration: Configuration) -> Row:
 def check(configuration: Configuration) -> None:
     """Raise an error for a configuration that cannot become a row, as far as that can be told before."""
     from inscape.measures.measure import checked_settings
-    from inscape.training.data.datasets import NAMES
+    from inscape.training.data.datasets import EMBEDDED, NAMES
     from inscape.training.fitting import check_settings
 
     check_settings(settings_of(configuration))
@@ -52,8 +53,16 @@ def check(configuration: Configuration) -> None:
     for key, least in _LEAST_OF_KEY.items():
         if configuration.get(key) is not None:
             whole_number(configuration[key], key, least, StudyError)
+    if data in EMBEDDED:  # these are at hand: there may be fewer points
+        _check_split(canonical({key: configuration[key] for key in DATA_KEYS if key in configuration}))
     if "measures" in configuration:
         checked_settings(configuration["measures"])
+
+
+@cache
+def _check_split(data: str) -> None:
+    """Raise an error if there are no such training and test points; once for all configurations of these."""
+    split_of(read_json(data))
 
 
 def columns(configuration: Configuration) -> set[str]:
@@ -104,7 +113,7 @@ def split_of(configuration: Configuration) -> Any:
 
 def settings_of(configuration: Configuration, *, without: Sequence[str] = ()) -> dict[str, Any]:
     """What a configuration says of the model and its training: all but our own keys and those `without`."""
-    return {k: v for k, v in configuration.items() if k not in (*_OWN_KEYS, *without)}
+    return {k: v for k, v in configuration.items() if k not in (*OWN_KEYS, *without)}
 
 
 def outcome(fitted: Any, split: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inscape.arguments import renamed
+from inscape.arguments import renamed, whole_number
 from inscape.arrays import Ints, Streamed
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
@@ -218,6 +218,9 @@ def _check_classical(name: str, settings: Mapping[str, Any]) -> None:
         if key not in ("model", *CLASSICAL_SETTINGS[name]):
             raise ModelError(unknown_name(f"setting of {name}", key, CLASSICAL_SETTINGS[name]))
     depth, grown = settings.get("max_depth"), settings.get("grown_depth")
+    for key in ("max_depth", "grown_depth", "n_estimators", "n_neighbors"):
+        if settings.get(key) is not None:
+            whole_number(settings[key], key, 1, ModelError)
     if grown is not None and (depth is None or depth > grown):
         raise ModelError(
             f"max_depth={depth} with grown_depth={grown}: give a depth of at most that to prune to"

@@ -113,8 +113,8 @@ class Recipe:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one of Python or of numpy."""
-    return isinstance(value, Real)
+    """Whether it is one of Python or of numpy; true and false are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def batch_sizes(n: int, size: int) -> list[int]:
