@@ -400,7 +400,7 @@ def correlate(
     warn_of_mixtures(kept, owners(kept, separators(kept, names)), (measure, target))
     several = "model" in kept and kept["model"].nunique() > 1
     groups = list(kept.groupby("model", sort=False)) if several else []
-    models = {}
+    models: dict[str, Correlations] = {}
     with meter(progress, "correlations") as show:
         show(0, 1 + len(groups))
         result = _correlations(kept, columns)
