@@ -108,3 +108,12 @@ def test_three_clusters_have_no_interval():
     assert c.value == pytest.approx(0.5)
     assert np.isnan(c.interval).all()
     assert str(c) == "+0.50 (no interval)"
+
+
+def test_partial_correlation_in_little_memory_is_the_same(rng, monkeypatch):
+    controls, (x, y) = rng.normal(size=(60, 5)), rng.normal(size=(2, 60))
+    whole = partial_correlation(x, y, controls, n_resamples=50)
+    monkeypatch.setattr("inscape.correlation.coefficients.MEMORY", 8 * 8 * 8 * 7)
+    parts = partial_correlation(x, y, controls, n_resamples=50)
+    assert parts.value == pytest.approx(whole.value, rel=1e-9)
+    assert parts.interval == pytest.approx(whole.interval, rel=1e-9)

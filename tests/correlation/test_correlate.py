@@ -246,3 +246,15 @@ def test_variation_between_configurations_beside_that_between_seeds():
     )  # a tenth of the configurations that stands apart is no family that varies
     assert variation([1.0, 2.0], [0, 1]) is None
     assert variation([1.0, 1.0, 2.0, 2.0], [0, 0, 1, 1]) == np.inf
+
+
+def test_a_hyper_parameter_that_no_two_configurations_share_is_no_level(rng):
+    """Drawn at random, of 1,000 networks: as so many levels it would have taken 8 GB, and left nothing."""
+    rates = rng.uniform(size=1000)
+    runs = [
+        {"learning_rate": r, "batch_size": i % 4, "region_count": r, "gap": r} for i, r in enumerate(rates)
+    ]
+    found = inscape.correlate(runs, by=["batch_size", "learning_rate"], n_resamples=4)
+    assert np.isnan(found.partial["learning_rate"].value)
+    assert np.isnan(found.partial["all"].value)
+    assert found.partial["batch_size"].value == pytest.approx(1.0)

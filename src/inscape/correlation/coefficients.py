@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Array, Floats
+from inscape.budget import MEMORY
 from inscape.errors import StudyError, unknown_name
 from inscape.pictures import Shown
 from inscape.seeding import RandomState, as_generator
@@ -183,10 +184,21 @@ def partial_correlation(
     columns = np.column_stack([np.ones(len(controls)), controls, np.asarray(x), np.asarray(y)])
     columns = columns / np.maximum(np.abs(columns).max(axis=0), np.finfo(np.float64).tiny)
     n, p = columns.shape
-    products = (columns[:, :, None] * columns[:, None, :]).reshape(n, p * p)
+    at_once = max(1, MEMORY // (8 * p * p))
+    fits = at_once >= n
+    products = (columns[:, :, None] * columns[:, None, :]).reshape(n, p * p) if fits else None
+
+    def moments_of(weights: Floats) -> Floats:
+        if products is not None:
+            return np.asarray((weights @ products).reshape(-1, p, p))
+        return np.stack([(w[:, None] * columns).T @ columns for w in weights])
 
     def statistic(weights: Floats) -> Floats:
-        moments = (weights @ products).reshape(-1, p, p)
+        """The memory holds the moments of so many resamples at once."""
+        blocks = (weights[i : i + at_once] for i in range(0, len(weights), at_once))
+        return np.concatenate([of_moments(moments_of(block)) for block in blocks])
+
+    def of_moments(moments: Floats) -> Floats:
         z, zx = moments[:, :-2, :-2], moments[:, :-2, -2:]
         left = moments[:, -2:, -2:] - np.swapaxes(zx, 1, 2) @ np.linalg.pinv(z, hermitian=True) @ zx
         spread = np.diagonal(left, axis1=1, axis2=2)

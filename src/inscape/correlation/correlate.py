@@ -505,6 +505,10 @@ def _partial(means: Any, columns: _ComparedColumns, fixed: tuple[str, ...]) -> d
     choices = {name: [name] for name in names} | ({"all": names} if len(names) > 1 else {})
     partial = {}
     for label, controls in choices.items():
+        if any(means[name].nunique() == len(means) for name in controls):
+            nothing = Correlation(math.nan, (math.nan, math.nan), len(means))  # each level is one point
+            partial[label] = nothing
+            continue
         dummies = pd.get_dummies(means[controls].astype("string"), drop_first=True, dtype=float)
         partial[label] = partial_correlation(
             means[columns.measure],
