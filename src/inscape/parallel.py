@@ -213,7 +213,10 @@ def in_order(
 
 
 def spread(
-    jobs: Iterable[Callable[[], Result]], heard: Callable[[int], None] = lambda n_done: None
+    jobs: Iterable[Callable[[], Result]],
+    heard: Callable[[int], None] = lambda n_done: None,
+    *,
+    at_once: bool = False,
 ) -> list[Result]:
     """The results of jobs that have nothing to tell; the thread that asks takes some of them itself.
 
@@ -223,13 +226,14 @@ def spread(
         jobs: all are made before the first one runs.
         heard: is called now and then, by the thread that asks, with how many jobs are done, and once they all
             are.
+        at_once: whether no two may run at a time.
 
     >>> with working(2):
     ...     spread(partial(pow, k, 2) for k in range(5))
     [0, 1, 4, 9, 16]
     """
     threads, given = _threads.get(), list(jobs)
-    if threads is not None and len(given) > 1:
+    if threads is not None and len(given) > 1 and not at_once:
         return _JobShare(threads, given, heard).results()
     results = []
     for job in given:

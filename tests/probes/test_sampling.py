@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 import inscape
 from inscape import Segment, Simplex, sample_probes
 from inscape.errors import ProbeError
+from inscape.probes.sampling import draw_probes
 
 
 @pytest.fixture
@@ -49,6 +50,42 @@ def test_hulls_of_different_data_points(x, dim):
 def test_same_seed_same_probes(x):
     a, b, c = (sample_probes(x, random_state=s) for s in (3, 3, 4))
     assert rows_of(a, x) == rows_of(b, x) != rows_of(c, x)
+
+
+@pytest.mark.parametrize("size", [3, 30_000])  # many at a time, and two
+@pytest.mark.parametrize("options", [{}, {"span": (-1.0, 2.0)}, {"dim": 2}, {"how": "direction"}])
+def test_probes_that_are_drawn_together_are_those_that_are_drawn_one_by_one(rng, size, options):
+    x = rng.normal(size=(7, size)).astype(np.float32)
+    settings = {"dim": 1, "how": "pairs", "span": (0.0, 1.0), "length": None} | options
+    drawn = draw_probes(x, n=9, y=None, classes="any", random_state=0, **settings)
+    together, alone = list(drawn), [drawn[i] for i in range(9)]
+    assert [type(p) for p in together] == [type(p) for p in alone]
+    for a, b in zip(together, alone, strict=True):
+        assert a.anchors.tobytes() == b.anchors.tobytes()
+        assert a.generators.tobytes() == b.generators.tobytes()
+        assert a.to_dict() == b.to_dict()
+        if isinstance(a, Segment):
+            assert a.start.dtype == np.float64
+            assert not a.start.flags.writeable
+            assert not a.end.flags.writeable
+
+
+def test_a_point_that_is_no_number_is_named_by_whom_it_reaches(x):
+    x[3] = np.nan
+    with pytest.raises(ProbeError, match="NaN or infinite"):
+        list(
+            draw_probes(
+                x,
+                dim=1,
+                n=99,
+                how="pairs",
+                span=(0.0, 1.0),
+                length=None,
+                y=None,
+                classes="any",
+                random_state=0,
+            )
+        )
 
 
 def test_every_set_of_points_is_equally_likely():

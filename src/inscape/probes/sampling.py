@@ -1,6 +1,7 @@
 """Random probes from data: the hulls of Def. 4, and their variants."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, overload
 
@@ -12,7 +13,7 @@ from inscape.arrays import Array, Floats, Ints
 from inscape.budget import in_bytes, machine_memory
 from inscape.errors import ProbeError, unknown_name
 from inscape.probes.probe import Probe, as_interval
-from inscape.probes.segment import Segment
+from inscape.probes.segment import Segment, known_segment
 from inscape.probes.simplex import Simplex
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_seed
@@ -22,6 +23,7 @@ MOST_PROBES = 10**7
 _MOST_REDRAWS = 100
 _PROBES_DRAWN_AT_ONCE = 1024
 _PAIRS_FOR_LENGTH = 100
+_BYTES_DRAWN_AT_ONCE = 2**20
 _PROBE_BYTES = 1000  # of an object with two arrays, beside its points
 
 
@@ -160,6 +162,20 @@ class ProbeSample(Sequence[Probe]):
         if self.length is not None:
             corners = np.concatenate([corners, corners + self._steps(i, corners.shape[1:])])
         return Segment(corners[0], corners[1], self._span) if self._dim == 1 else Simplex(corners)
+
+    def __iter__(self) -> Iterator[Probe]:
+        """The probes one after the other; segments between data points a few at a time, which is quicker."""
+        if self._dim > 1 or self.length is not None or self._points.ndim == 1:
+            yield from super().__iter__()
+            return
+        most = max(1, _BYTES_DRAWN_AT_ONCE // (16 * math.prod(self._points.shape[1:])))
+        for first in range(0, len(self), most):
+            some = range(first, min(first + most, len(self)))
+            corners = np.asarray(self._points[self._rows[first : some.stop]], dtype=np.float64)
+            if np.isfinite(corners).all():
+                yield from (known_segment(own.copy(), self._span) for own in corners)
+            else:  # an error says where
+                yield from map(self.__getitem__, some)
 
     def _steps(self, i: int, shape: tuple[int, ...]) -> Floats:
         """Random directions of the asked length, from a generator of this probe alone."""

@@ -74,6 +74,17 @@ class Segment(Probe):
         return f"Segment(input_shape={self.start.shape}, span=({self.span[0]:.4g}, {self.span[1]:.4g}))"
 
 
+def known_segment(ends: Floats, span: tuple[float, float]) -> Segment:
+    """The segment between the two rows of an array of its own, known to be finite and different.
+
+    Without a check it takes a tenth of the time.
+    """
+    ends.flags.writeable = False
+    segment = object.__new__(Segment)
+    vars(segment).update(start=ends[0], end=ends[1], span=span)
+    return segment
+
+
 def as_segment(probe: Probe) -> Segment:
     """A probe of dimension 1 as a segment: itself, or the one between the two vertices of a simplex."""
     if isinstance(probe, Segment):

@@ -17,7 +17,7 @@ from inscape.parallel import begun, single_products
 from inscape.partition.decision.adaptive.answers import Trial, try_out
 from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length, limits_for
 from inscape.partition.decision.adaptive.segments import block_length, segment_block
-from inscape.partition.decision.regions import DecisionMesh, DecisionRegions, DecisionSegment
+from inscape.partition.decision.regions import DecisionMesh, DecisionRegions, DecisionSegment, maker
 from inscape.probes import Patch, Probe
 from inscape.progress import Meter, duration_text
 from inscape.provenance import Provenance
@@ -65,24 +65,22 @@ def adaptive_regions(
             while block := _next_block(group, trial, resolution):
                 provenance = provenance or about()  # before it is evaluated again, which may change it
                 heard = replace(trial, asked=_of_samples(show, done, block, asked))
-                for probe, own in zip(
-                    block, _fields(model, heard, block, resolution, tolerance, done), strict=True
-                ):
-                    common: dict[str, Any] = {
-                        "probe": probe,
-                        "method": "adaptive",
-                        "is_exact": False,
-                        "resolution": resolution,
-                        "connectivity": None,
-                        "class_names": model.classes,
-                        "provenance": provenance,
-                    }
+                made = maker(
+                    DecisionSegment if dim == 1 else DecisionMesh,
+                    method="adaptive",
+                    is_exact=False,
+                    resolution=resolution,
+                    connectivity=None,
+                    class_names=model.classes,
+                    provenance=provenance,
+                    **({"model": model} if dim == 1 else {}),
+                )
+                fields = _fields(model, heard, block, resolution, tolerance, done)
+                for probe, own in zip(block, fields, strict=True):
                     own["n_evaluations"] += trial.n_evaluations_on(done)
+                    own["probe"] = probe
                     done += 1
-                    if dim == 1:
-                        yield DecisionSegment(model=model, **common, **own)
-                    else:
-                        yield DecisionMesh(**common, **own)
+                    yield made(own)
                 show(done)
 
 

@@ -4,9 +4,10 @@ The first look tells whether its scores say how near a boundary is, and whether 
 answers are read.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import takewhile
 from threading import Barrier
 
@@ -16,7 +17,7 @@ from inscape.arrays import Array, Floats, Ints, Shape
 from inscape.errors import NonFiniteScoresError, warn
 from inscape.models import Model
 from inscape.models.base import Prediction, check_size
-from inscape.parallel import Tell, in_order, is_parallel, single_products, spread
+from inscape.parallel import is_parallel, single_products, spread
 from inscape.probes import Patch, Probe
 
 N_POINTS = 8
@@ -117,15 +118,21 @@ def _points_each(n_probes: int) -> int:
 
 def _points(probe: Probe, step: float, n_probes: int) -> Array:
     """A few fixed pseudo-random points of a probe, moved by `step` towards its centre."""
-    n = _points_each(n_probes)
+    weights = _weights(_points_each(n_probes), probe.dim, step, isinstance(probe, Patch))
+    return np.tensordot(weights, probe.generators, axes=1)
+
+
+@lru_cache
+def _weights(n: int, dim: int, step: float, on_patch: bool) -> Floats:
+    """Of the generators of a probe, for each of n points of it, (n, k)."""
     rng = np.random.default_rng(0)
-    if isinstance(probe, Patch):
+    if on_patch:
         weights = np.column_stack([np.ones(n), rng.uniform(size=(n, 2))])
         centre = np.array([1.0, 0.5, 0.5])
     else:
-        weights = rng.dirichlet(np.ones(probe.dim + 1), size=n)
-        centre = np.full(probe.dim + 1, 1 / (probe.dim + 1))
-    return np.tensordot(weights + step * (centre - weights), probe.generators, axes=1)
+        weights = rng.dirichlet(np.ones(dim + 1), size=n)
+        centre = np.full(dim + 1, 1 / (dim + 1))
+    return np.asarray(weights + step * (centre - weights))
 
 
 def _warned(trial: Trial, model: Model) -> Trial:
@@ -174,21 +181,27 @@ class Answers:
             write(batch, points)
             return points.reshape(-1, *self._shape)
 
-        def told_of(batch: slice) -> Prediction:
+        def answer(batch: slice) -> None:
+            """Fill in the labels and margins of a batch, in any thread."""
             try:
-                return self._model.predict_batch(points_of(batch), self.has_scores)
+                told = self._model.predict_batch(points_of(batch), self.has_scores)
             except NonFiniteScoresError as error:
                 where = f"{error} (there: {name(batch.start + error.rows[0])})"
                 raise NonFiniteScoresError(where, error.rows) from error
+            own = slice(start + batch.start, start + batch.stop)
+            self.labels[own] = told.labels
+            if told.scores is not None:
+                self.margins[own] = self._trial.margins(told.scores)
 
         model = self._model
         if len(batches) > 1 and is_parallel() and model.is_concurrent and not model.concurrency_seen:
             self._try_two_threads(*(points_of(slice(b.start, b.start + N_PER_THREAD)) for b in batches[:2]))
-        for batch, told in zip(batches, self._in_order(told_of, batches), strict=True):
-            self.labels[start + batch.start : start + batch.stop] = told.labels
-            if told.scores is not None:
-                self.margins[start + batch.start : start + batch.stop] = self._trial.margins(told.scores)
-            self._trial.asked(start + batch.stop)
+        with single_products() if model.is_concurrent else nullcontext():
+            spread(
+                (partial(answer, batch) for batch in batches),
+                lambda n_done: self._trial.asked(start + batches[n_done - 1].stop),
+                at_once=not model.is_concurrent,
+            )
         self.n = start + n_points
 
     def _length(self, n_points: int, size: int) -> int:
@@ -199,14 +212,6 @@ class Answers:
             return most
         n_batches = 4 * -(-n_points // (4 * most)) if n_points >= 4 * FEWEST_IN_BATCH else 2
         return most if n_points < 2 * FEWEST_IN_BATCH else -(-n_points // n_batches)
-
-    def _in_order(self, told_of: Callable[[slice], Prediction], batches: list[slice]) -> Iterator[Prediction]:
-        """What the model says of each batch; of several at a time if it can be asked so."""
-        if not self._model.is_concurrent:
-            yield from map(told_of, batches)
-            return
-        with single_products():
-            yield from in_order(partial(_job, partial(told_of, batch)) for batch in batches)
 
     def _try_two_threads(self, one: Array, other: Array) -> None:
         """Find out, once, whether a model can be asked by two threads at a time.
@@ -242,11 +247,6 @@ class Answers:
         if n > len(self.labels):
             capacity = max(n, 2 * len(self.labels))
             self.labels, self.margins = grown(self.labels, capacity), grown(self.margins, capacity)
-
-
-def _job(told: Callable[[], Prediction], tell: Tell) -> Prediction:
-    tell(None)
-    return told()
 
 
 def _are_equal(a: Prediction, b: Prediction) -> bool:

@@ -75,7 +75,7 @@ class Samples:
         self._stamp: Ints = np.empty(0, np.int64)
         self._rule, self._rounding = trial.rule, trial.rounding
         self._finest, self._first = 1.0 / finest, first
-        self._generators = generators.reshape(len(generators), 2, -1)
+        self._generators = generators
         self._start(start_positions(trial.rule, self._finest))
 
     def _start(self, u: Floats) -> None:
@@ -275,11 +275,14 @@ def segment_block(
     first: int,
 ) -> Iterator[dict[str, Any]]:
     """What a `DecisionSegment` holds beyond the common, for each segment of a block."""
-    generators = np.empty((len(probes), *probes[0].generators.shape))
-    for i, probe in enumerate(probes):
-        generators[i] = probe.generators
+    segments = [as_segment(p) for p in probes]
+    spans = np.array([s.span for s in segments])
+    if (spans == (0.0, 1.0)).all():
+        ends = [point for s in segments for point in (s.start, s.end)]
+    else:
+        ends = [s.generators for s in segments]
+    generators = np.concatenate(ends, axis=None).reshape(len(probes), 2, -1)
     samples = Samples(model, trial, generators, probes[0].input_shape, resolution or MOST_INTERVALS, first)
-    spans = np.array([as_segment(p).span for p in probes])
     slivers = None
     if trial.is_deterministic:
         samples.refine()
