@@ -347,12 +347,12 @@ class _Threads:
 
     def run(self, function: Callable[[], None], sparing: int = 0) -> None:
         """Have a function run, which must not raise anything; by fewer threads if the caller works, too."""
+        self._functions.put(function)
         if len(self._started) < self.n - sparing:
             if not self._started:
                 _TURNS.shorten()
             self._started.append(threading.Thread(target=self._work, daemon=True))
             self._started[-1].start()
-        self._functions.put(function)
 
     def stop(self) -> None:
         """Have the threads end, and wait for it."""
