@@ -99,6 +99,8 @@ def as_segment(probe: Probe) -> Segment:
 def as_segments(probes: Any) -> list[Segment]:
     """One probe of dimension 1, or several of one shape, as a list of segments."""
     given: list[Any] = [probes] if isinstance(probes, Probe) else list(probes)
+    if {type(p) for p in given} == {Segment} and len({p.start.shape for p in given}) == 1:
+        return given
     wrong = [p for p in given if not isinstance(p, Probe) or p.dim != 1]
     if wrong or not given:
         what = f"a {type(wrong[0]).__name__}" if wrong else "an empty list"

@@ -177,7 +177,7 @@ class Leaky(Bend):
 
     def largest(self, size: float) -> float:
         """As large as before, or |a| times that."""
-        return size * max(1.0, float(torch.as_tensor(self.slope).abs().max()))
+        return size if self.is_relu else size * max(1.0, float(torch.as_tensor(self.slope).abs().max()))
 
     def overwrite(self, x: Tensor) -> Tensor:
         """The function on a batch, over which a relu can be written."""

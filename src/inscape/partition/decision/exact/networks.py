@@ -24,7 +24,7 @@ from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import check_head
 from inscape.parallel import Job, Tell
-from inscape.partition.decision.regions import DecisionPlane, DecisionRegions, DecisionSegment
+from inscape.partition.decision.regions import DecisionPlane, DecisionRegions, DecisionSegment, maker
 from inscape.partition.linear.envelope import walk_envelope
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.rounding import RECHECKED_BELOW, SLACK, evaluated_at
@@ -101,20 +101,19 @@ def exact_segments(
     provenance, classes = provenance or Provenance.of(model, dtype=precision), model.classes
     with meter(progress, "segments") as show:
         labels = graph_labels(graph, segments, memory=memory, precision=precision, show=show)
+    made = maker(
+        DecisionSegment,
+        method="exact",
+        is_exact=precision == "float64",
+        resolution=None,
+        connectivity=None,
+        class_names=classes,
+        provenance=provenance,
+        reason=reason,
+        model=model,
+    )
     regions = [
-        DecisionSegment(
-            probe=segment,
-            span=segment.span,
-            method="exact",
-            is_exact=precision == "float64",
-            resolution=None,
-            connectivity=None,
-            class_names=classes,
-            provenance=provenance,
-            reason=reason,
-            model=model,
-            **fields,
-        )
+        made({"probe": segment, "span": segment.span, **fields})
         for segment, fields in zip(segments, labels.results(), strict=True)
     ]
     if unsure := labels.unsure():
@@ -172,6 +171,7 @@ class Labels:
         self._changes: list[tuple[Ints, Floats, Ints]] = []
         self._unsure = np.zeros(len(segments), bool)
         self._label, self._owner = -1, -1
+        self._most = max(1, BYTES_IN_CHUNK // 8 // max(math.prod(s) for s in graph.shapes))
 
     def take(self, positions: Positions, scores: Tensor, scale: float) -> None:
         """Add the positions of one chunk, on which scores can be as large as `scale`."""
@@ -198,9 +198,8 @@ class Labels:
             size = max(float(np.abs(values).max()), scale / SLACK)
             near = EQUAL_UP_TO_UNITS * float(np.finfo(np.float32).eps) * size
         doubt = np.flatnonzero(leads(values) <= near)
-        most = max(1, BYTES_IN_CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
-        for first in range(0, len(doubt), most):
-            chosen = doubt[first : first + most]
+        for first in range(0, len(doubt), self._most):
+            chosen = doubt[first : first + self._most]
             again = evaluated_at(self._graph, self._segments, positions, chosen, self._graph.output)
             values[chosen] = as_lines(again.values.flatten(1).numpy())
             errors[chosen] = _error_of_leads(values[chosen], as_lines(again.bounds.flatten(1).numpy()))

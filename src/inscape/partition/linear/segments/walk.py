@@ -228,12 +228,14 @@ class _SegmentWalker:
         t = np.array([s.span for s in chosen])
         positions = Positions(t.reshape(-1), np.repeat(np.arange(first, stop), 2))
         start, end = (
-            np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
+            np.concatenate([getattr(s, name) for s in chosen], axis=None).reshape(len(chosen), 1, -1)
+            for name in ("start", "end")
         )
         with np.errstate(over="ignore", invalid="ignore"):
-            ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
-        scale = self._checked(ends, "the points of the segments")
-        points = ends.reshape(-1, *self.graph.input_shape).to(self.dtype)
+            ends = (1 - t[..., None]) * start
+            ends += t[..., None] * end
+        scale = self._checked(torch.from_numpy(ends), "the points of the segments")
+        points = torch.from_numpy(ends).reshape(-1, *self.graph.input_shape).to(self.dtype)
         return _SegmentChunk(1, {0: points}, {0: scale}, positions)
 
     def _checked(self, z: Tensor, what: str) -> float:
