@@ -143,7 +143,7 @@ def seconds_of_two_processes(job: Callable[[], Any], repeats: int) -> float:
     a, b = tell.get(), tell.get()
     for process in processes:
         process.join()
-    return min(map(max, a, b))
+    return float(min(map(max, a, b)))
 
 
 def gain_of(job: Callable[[], None]) -> float:
