@@ -41,7 +41,7 @@ from inscape.models.graph.network import (
     Unreadable,
     folded,
 )
-from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node, is_residue
+from inscape.models.graph.trace import HEADS, Trace, agree, is_residue, scores_and_infinite_node
 
 __all__ = ["check", "read_onnx", "read_tree_node", "tree_node"]
 
@@ -151,7 +151,7 @@ def _dtype_of(info: Any) -> torch.dtype:
 def check(graph: Graph, x: Array, scores: Array | None) -> Trace:
     """The graph, refused if it disagrees with the file's scores (n, c), if any, at points (n, ...)."""
     points = tensor(x)
-    strange = infinite_node(graph, points)
+    strange = scores_and_infinite_node(graph, points)[1]
     if strange is not None:
         return Trace(None, (strange,))
     if scores is None:

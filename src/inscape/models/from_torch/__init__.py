@@ -32,8 +32,8 @@ from inscape.models.graph.trace import (
     PROBABILITIES,
     Trace,
     agree,
-    infinite_node,
     is_residue,
+    scores_and_infinite_node,
 )
 from inscape.models.outputs import labels_of, scores_among
 
@@ -100,12 +100,12 @@ def _trace_of(recorder: Recorder, recorded: Tensor, out: Any, input_shape: Shape
         return Trace(None, tuple(dict.fromkeys(foreign)), ending)
     nodes, output = folded(nodes, output)
     graph = Graph(nodes, output=output, input_shape=input_shape, head=head)
-    strange = infinite_node(graph, recorded)
+    scores, strange = scores_and_infinite_node(graph, recorded)
     if strange is not None:
         return Trace(None, (strange,), ending)
     if torch.finfo(recorded.dtype).bits < (torch.finfo(out.dtype).bits if out.is_floating_point() else 0):
         out = out.to(recorded.dtype)  # what is cast to more digits in the end has no more right ones
-    if not _reproduces(graph, recorded, out):
+    if not _is_reproduced(graph, scores, out):
         return Trace(None, (_difference(graph, recorded, out),))
     return Trace(graph, ending=ending)
 
@@ -117,11 +117,10 @@ def _difference(graph: Graph, recorded: Tensor, out: Tensor) -> Foreign:
     return Foreign("an operation that torch does not record", "", NotSupportedYet)
 
 
-def _reproduces(graph: Graph, recorded: Tensor, out: Tensor) -> bool:
-    """Whether the graph gives a module's own scores, or its labels, on the points that were recorded."""
-    scores = graph.evaluate(recorded.double())
+def _is_reproduced(graph: Graph, scores: Tensor, out: Tensor) -> bool:
+    """Whether the graph's scores are a module's own, or give its labels, on the points that were recorded."""
     if graph.head in ("argmax", "positive"):
-        labels = labels_of(scores.reshape(len(recorded), -1).numpy(), "the graph")
+        labels = labels_of(scores.reshape(len(scores), -1).numpy(), "the graph")
         return bool((labels == out.cpu().reshape(-1).numpy()).all())
     return agree(scores if graph.head is None else HEADS[graph.head](scores), out)
 

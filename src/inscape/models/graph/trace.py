@@ -134,8 +134,11 @@ def same_labels(graph: Graph, x: Floats, labels: Array, dtype: npt.DTypeLike) ->
     return bool((scores.amax(dim=1) - given <= 1024 * np.finfo(dtype).eps * largest).all())
 
 
-def infinite_node(graph: Graph, x: Tensor) -> Foreign | None:
-    """The first operation whose result on a batch is not finite: NaN weights, a pad with minus infinity."""
+def scores_and_infinite_node(graph: Graph, x: Tensor) -> tuple[Tensor, Foreign | None]:
+    """The scores on a batch in double precision, and the first operation whose result is not finite.
+
+    Such are made by NaN weights, or a pad with minus infinity.
+    """
     infinite: list[Foreign] = []
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
@@ -145,8 +148,8 @@ def infinite_node(graph: Graph, x: Tensor) -> Foreign | None:
         return value
 
     with torch.no_grad():
-        graph.cast(torch.float64).walk(x.double(), visit)
-    return infinite[0] if infinite else None
+        scores = graph.cast(torch.float64).walk(x.double(), visit)
+    return scores, infinite[0] if infinite else None
 
 
 def agree(scores: Tensor, out: Tensor) -> bool:
