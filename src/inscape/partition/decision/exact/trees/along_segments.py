@@ -22,10 +22,10 @@ from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
 FEWEST_IN_JOB, LEAST_TREES_IN_JOB = 4, 800
-"""Segments that one thread takes at a time, and segments times trees: a job by itself costs as much as a walk
-along a hundred trees, and the last ones decide how long a thread waits for the others ..."""
+"""Segments of a job at least, and segments times trees: a job by itself costs as much as a walk along a
+hundred trees, and the last ones decide how long a thread waits for the others ..."""
 LEFT_OVER_JOBS = 4
-"""... or this fraction of those that are left ..."""
+"""... or the segments that are left over this number ..."""
 PIECES_IN_JOB = 2**22
 """... as long as their pieces, in the worst case, are no more than this."""
 REPORT_EVERY_SEGMENTS = 32
@@ -114,7 +114,7 @@ def tree_segments(
 
 
 def asked_alone(model: Model, points: Floats) -> Ints:
-    """The labels that a model itself gives to points, asked by one thread at a time."""
+    """The labels that a model itself gives to points, evaluated by one thread at a time."""
     with _ASKING:
         return model.labels(points)
 
@@ -148,7 +148,7 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
 Ask = Callable[[Segment, Floats], Ints]
 """The labels that a model gives to the points of a segment at parameters t, (n,)."""
 Made = Callable[[dict[str, Any]], Any]
-"""What is made of the fields of a `DecisionSegment` beyond the common."""
+"""What is made of the fields of a `DecisionSegment` that are its own."""
 
 
 def regions_along(
@@ -158,10 +158,10 @@ def regions_along(
     *,
     narrow: bool = False,
     ask: Ask | None = None,
-    made: Made = lambda own: own,
+    made: Made = lambda fields: fields,
     tick: Meter = lambda done, total: None,
 ) -> list[Any]:
-    """What a `DecisionSegment` holds beyond the common, for each segment.
+    """The fields of a `DecisionSegment` that are its own, for each segment.
 
     Args:
         ensemble: the trees.
@@ -169,7 +169,7 @@ def regions_along(
         last_left: where splits are, (n,).
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
-        made: makes something else of it, in the thread that found it.
+        made: makes something else of them, in the thread that decides the segment.
         tick: is told how many segments are done, of how many.
     """
     n, deciding = len(segments), _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask, made=made)
@@ -179,7 +179,7 @@ def regions_along(
         while reports and reports[0] <= deciding.jobs[n_done - 1][1]:
             tick(reports.popleft(), n)
 
-    decided = spread((partial(deciding.some, *job) for job in deciding.jobs), heard)
+    decided = spread((partial(deciding.decide, *job) for job in deciding.jobs), heard)
     return list(chain.from_iterable(decided))
 
 
@@ -226,8 +226,8 @@ class _Deciding:
         # Scratch, which threads take and give back.
         self.free: list[_JobScratch] = []
 
-    def some(self, first: int, stop: int) -> list[Any]:
-        """What is made of a few segments: the boundaries, the labels, and what was met on the way."""
+    def decide(self, first: int, stop: int) -> list[Any]:
+        """What is made of the segments of a job: boundaries, labels, and what was counted on the way."""
         from inscape.partition.decision.exact.trees.line_walk import sift_each
 
         chosen = self.segments[first:stop]
@@ -243,7 +243,7 @@ class _Deciding:
         counted = zip(chosen, kept.tolist(), counts.tolist(), n_lone, n_asked, strict=True)
         for segment, (k, n_narrow), (_, n_pieces, n_nodes, n_tied, _), lone, asked in counted:
             b = a + k
-            own = {
+            fields = {
                 "probe": segment,
                 "span": segment.span,
                 "boundaries": begins[a + 1 : b],
@@ -255,7 +255,7 @@ class _Deciding:
                     n_tied, n_tied and n_pieces, n_narrow, lone, self.precision, self.narrow
                 ),
             }
-            results.append(made(own))
+            results.append(made(fields))
             a = b
         return results
 
@@ -266,7 +266,7 @@ class _Deciding:
 
         Returns:
             What was counted on each segment, (n, 5), where its pieces begin, (n + 1,), how many of its ends
-            have a label of their own, and for how many pieces the model was asked.
+            have a label of their own, and for how many pieces the model was evaluated.
         """
         from inscape.partition.decision.exact.trees.line_walk import decide_each, labels_at
 
@@ -287,10 +287,10 @@ class _Deciding:
             labels[:] = vote.named(labels)
         n_asked, n_lone = _ask_for(starts, chosen, pieces, self.ask), [0] * n
         for i in np.flatnonzero(counts[:, 4]):
-            own = np.empty(2, np.int64)
-            labels_at(spans[i], ends[i], line, self.trees, self.votes, walking[-1], own)
-            own = vote.named(own)
-            n_lone[i] = _n_lone(own, labels[[starts[i], starts[i + 1] - 1]], chosen[i], self.ask)
+            at_ends = np.empty(2, np.int64)
+            labels_at(spans[i], ends[i], line, self.trees, self.votes, walking[-1], at_ends)
+            at_ends = vote.named(at_ends)
+            n_lone[i] = _n_lone(at_ends, labels[[starts[i], starts[i + 1] - 1]], chosen[i], self.ask)
         return counts, starts, n_lone, n_asked
 
     def _ends(self, segments: list[Segment], scratch: "_JobScratch") -> tuple[Floats, Floats]:
@@ -308,7 +308,7 @@ class _Deciding:
             ends = ensemble.coordinates(ends.reshape(2 * n, -1)).reshape(n, 2, -1)
         with np.errstate(over="ignore", invalid="ignore"):
             seen = ensemble.seen(np.concatenate([s.generators.reshape(2, -1) for s in segments]))
-        # rows one after the other: for other layouts numba would compile the walk again
+        # contiguous: for other layouts numba would compile the walk again
         return np.ascontiguousarray(ends), np.ascontiguousarray(seen.reshape(n, 2, -1))
 
     def _scratch(self) -> "_JobScratch":
@@ -361,8 +361,8 @@ def _ask_for(starts: Ints, segments: list[Segment], result: tuple[Any, ...], ask
     return n_asked
 
 
-def _n_lone(own: Ints, beside: Ints, segment: Segment, ask: Ask | None) -> int:
-    """How many ends of the span have another label than the piece beside them; what is not known is asked."""
+def _n_lone(at_ends: Ints, beside: Ints, segment: Segment, ask: Ask | None) -> int:
+    """How many ends of the span have another label than the piece beside them; `ask` gives unknown ones."""
     if ask is None:
-        return int(((own != beside) & (own >= 0)).sum())
-    return int((np.where(own < 0, ask(segment, np.array(segment.span)), own) != beside).sum())
+        return int(((at_ends != beside) & (at_ends >= 0)).sum())
+    return int((np.where(at_ends < 0, ask(segment, np.array(segment.span)), at_ends) != beside).sum())
