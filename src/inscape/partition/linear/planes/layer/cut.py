@@ -254,7 +254,7 @@ def _extended(xy: Any, more: Any) -> Any:
 
 @kernel
 def _place_crossing_points(xy, ends, edge, s, begin, stop, out):
-    """Write the points at s on edges, from one to another, after the vertices, which come with the first."""
+    """Write crossing points begin, ..., stop - 1 after the vertices, which are copied with the first."""
     for v in range(len(xy) if begin == 0 else 0):
         out[v, 0], out[v, 1] = xy[v, 0], xy[v, 1]
     for k in range(begin, stop):
