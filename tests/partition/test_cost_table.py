@@ -66,6 +66,15 @@ def test_trees_and_black_boxes():
     assert all(row["note"].startswith("not possible: ") for row in rows)
 
 
+def test_points_may_have_another_shape_than_the_model_takes(table):
+    """As digits have, which are images, for a network of 16 numbers."""
+    model = inscape.wrap(network(), input_shape=(16,))
+    again = cost_table(model, X.reshape(-1, 4, 4), random_state=0)
+    for row, expected in zip(again.rows, table.rows, strict=True):
+        assert row["n_pieces"] == expected["n_pieces"]
+        assert row["seconds"] > 0
+
+
 def fine(x):
     """A function with so many regions on a segment that no sample comes to its end."""
     return np.sin(3e5 * x.sum(axis=1, keepdims=True))

@@ -208,9 +208,9 @@ def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
 
 def measured_per_evaluation(model: Model, probe: Probe) -> float:
     """The seconds of an evaluation of a network in float64, measured at two points next to each other."""
-    points = np.repeat(probe.generators[:1], 2, axis=0)
-    ends = torch.from_numpy(points.reshape(2, *probe.input_shape)).double()
     graph = model.graph(probe.input_shape)
+    points = np.repeat(probe.generators[:1], 2, axis=0)
+    ends = torch.from_numpy(points.reshape(2, *graph.input_shape)).double()
     with single_products():
         return timed(lambda: graph.evaluate(ends), once_above=LONG_EVALUATION) / 2
 
