@@ -12,6 +12,7 @@ import pytest
 
 import inscape
 from inscape import progress
+from inscape.cli.options import ModelOptions
 from inscape.compiled import compiled, loops_compiled
 from inscape.progress import Compiling, meter
 
@@ -296,6 +297,16 @@ def test_everything_that_may_last_shows_how_far_it_is_and_is_silent_when_asked(t
     assert terminal.getvalue() == ""
     work(progress=True)
     assert "passed" in terminal.getvalue()
+
+
+def test_a_model_that_takes_long_to_read_is_seen_to_be_read(terminal, monkeypatch, tmp_path):
+    """To import torch alone takes seconds on a busy machine."""
+    source = "import time\ndef net():\n    time.sleep(0.1)\n    return lambda x: (x[:, 0] > 0).astype(int)\n"
+    (tmp_path / "slowly_built.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.001)
+    ModelOptions().read("slowly_built:net", x=POINTS)
+    assert "reading slowly_built:net" in terminal.getvalue()
 
 
 def test_predictions_of_many_points_are_seen_to_run(terminal, monkeypatch):

@@ -15,6 +15,7 @@ import typer
 
 from inscape.arrays import Streamed
 from inscape.errors import DataError, InscapeError, ModelError, StudyError
+from inscape.progress import meter
 
 if TYPE_CHECKING:
     from inscape.models.preparation import Preparation
@@ -196,7 +197,7 @@ class ModelOptions:
         from inscape.models.decision_rules import rule_of
 
         threshold = None if self.threshold is None else _numbers(self.threshold, "threshold")
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), meter(None, f"reading {Path(model).name}"):
             if self.levels is not None and self.levels.isdecimal():
                 from inscape.models.wrapping import quantile_levels
 
