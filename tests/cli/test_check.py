@@ -34,6 +34,8 @@ def test_a_table_of_what_applies_and_reasons_for_the_rest(run):
         assert heading in first
     assert "vacuous" in first
     assert "does not apply" not in first
+    assert "ms_theorem2 (stated): Delta" in first  # the two forms have notes of their own
+    assert "ms_theorem2 (corrected): Delta" in first
     assert "theory.lc_corollary10" in second
     assert "not met: every margin is positive" in second
 

@@ -62,7 +62,13 @@ def check(
     applied = [c for c in table if c.verdict != "does not apply"]
     if not applied:
         typer.echo(f"{about}: no statement applies")
-    print_table(about, [c.to_dict() for c in applied], COLUMNS, notes=("name", "note"))
+    differing = {
+        c.name for c in applied for other in applied if c.name == other.name and c.note != other.note
+    }
+    rows = [
+        c.to_dict() | {"noted": f"{c.name} ({c.form})" if c.name in differing else c.name} for c in applied
+    ]
+    print_table(about, rows, COLUMNS, notes=("noted", "note"))
     refuted = [(c.name, c.refutes) for c in applied if c.verdict == "violated" and c.refutes]
     if refuted:
         print_lines("what a violation refutes", notes_below(refuted, width=line_width()))
