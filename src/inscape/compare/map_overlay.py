@@ -430,8 +430,8 @@ def superfluous(xy, ends, start, loop, may_go, straight):
     for e in range(len(ends)):
         if gone[e] or not may_go[e]:
             continue
-        # (2) the chain of edges that the edge is part of, past vertices where only two are left
-        first, last = 2 * e, 2 * e
+        # (2) the chain of edges to which the edge belongs, past vertices where only two are left
+        first, last = half_edge(e, 0), half_edge(e, 0)
         while before[first] == twin(after[twin(first)]) and before[first] != last:
             first = before[first]
         while after[last] == twin(before[twin(last)]) and after[last] != first:
@@ -443,7 +443,7 @@ def superfluous(xy, ends, start, loop, may_go, straight):
             continue
         if not turns_left(xy, ends, returns, follows, straight):
             continue
-        # (4) take it away
+        # (4) remove it
         after[enters], before[leaves] = leaves, enters
         after[returns], before[follows] = follows, returns
         h = first

@@ -20,7 +20,7 @@ from inscape.partition.decision.exact.trees.along_segments import asked_alone, t
 from inscape.partition.decision.exact.trees.notes import status_on_plane
 from inscape.partition.decision.exact.trees.space_partition import Partition, displacement
 from inscape.partition.decision.regions import DecisionPlane, TreeCounts
-from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex
+from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, half_edge, next_around
 from inscape.probes import Probe
 from inscape.probes.plane import Domain, domain_of
 from inscape.provenance import Provenance
@@ -206,7 +206,7 @@ def chord_edges(first_edge: Any, first_between: Any, chord_ends: Any, n_sides: i
 
 @compiled
 def face_loops(start: Any, vertex: Any, chord: Any, chord_ends: Any, first_edge: Any, rank: Any) -> Any:
-    """The loops of all faces: half-edge 2 e runs along the chord of edge e, 2 e + 1 against it."""
+    """The loops of all faces; the half-edges of direction 0 run along the chord of their edge."""
     # (1) from which edge to which each side of a face goes
     n_corners = len(vertex)
     low, high = np.empty(n_corners, np.int64), np.empty(n_corners, np.int64)
@@ -214,7 +214,7 @@ def face_loops(start: Any, vertex: Any, chord: Any, chord_ends: Any, first_edge:
     for f in range(len(start) - 1):
         new_start[f + 1] = new_start[f]
         for i in range(start[f], start[f + 1]):
-            j = i + 1 if i + 1 < start[f + 1] else start[f]
+            j = next_around(i, start[f], start[f + 1])
             c = chord[i]
             low[i] = edge_at(vertex[i], c, chord_ends, first_edge, rank)
             high[i] = edge_at(vertex[j], c, chord_ends, first_edge, rank)
@@ -224,17 +224,17 @@ def face_loops(start: Any, vertex: Any, chord: Any, chord_ends: Any, first_edge:
     for i in range(n_corners):
         e = low[i]
         while e < high[i]:
-            loop[k] = 2 * e
+            loop[k] = half_edge(e, 0)
             e, k = e + 1, k + 1
         while e > high[i]:
-            loop[k] = 2 * (e - 1) + 1
+            loop[k] = half_edge(e - 1, 1)
             e, k = e - 1, k + 1
     return new_start, loop
 
 
 @compiled
 def edge_at(v: int, c: int, chord_ends: Any, first_edge: Any, rank: Any) -> Any:
-    """The edge of a chord that starts at one of its vertices; that behind the last one for its end."""
+    """The edge of a chord that starts at one of its vertices; for its end the number after the last edge."""
     if v == chord_ends[c, 0]:
         return first_edge[c]
     return first_edge[c + 1] if v == chord_ends[c, 1] else first_edge[c] + rank[v]
