@@ -103,6 +103,18 @@ def test_a_legend_stays_in_the_figure_and_off_the_neighbour(probe):
         assert not ax.get_legend().get_window_extent().overlaps(ax.get_window_extent())
 
 
+@pytest.mark.parametrize("width", [0.9, 1.0, 1.1])
+def test_a_legend_is_inside_the_figure_when_that_is_first_drawn(width):
+    """Axes of equal scales are narrower than what they were given; their legend followed passes too late."""
+    patch = Patch([0.0, 0.0], np.eye(2), ((0.0, width), (0.0, 1.0)))
+    p = inscape.decision_regions(lambda x: np.clip(x[:, 0] * 6 / width, 0, 5).astype(int), patch)
+    ax = p.plot(class_names=[f"rather a long name {k:02}" for k in range(18)])
+    FigureCanvasAgg(ax.figure).draw()
+    legend = ax.get_legend().get_window_extent()
+    assert legend.x1 <= ax.figure.bbox.x1
+    assert ax.get_window_extent().x1 <= legend.x0
+
+
 def twenty_seven(x):
     """Stripes of equal width."""
     return np.clip(x[:, 0] * 27, 0, 26).astype(int)

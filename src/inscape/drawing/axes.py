@@ -12,6 +12,10 @@ _LEGEND_GAP = 0.9
 """Between the Axes and their legend, of the font size: a share of their width would confuse the layout."""
 COLOUR_BAR = "<colorbar>"
 """The label of its Axes, as matplotlib has it."""
+_MOST_PASSES = 4
+"""Of the layout of a figure."""
+_SETTLED_WITHIN = 1e-3
+"""Of the width of a figure: Axes that move less are in their place."""
 _BAR_GAP, _BAR_WIDTH = 0.03, 0.05
 """Between the Axes and their colour bar, and its width, of the width of the Axes."""
 _LEAST_LEFT = 0.45
@@ -34,7 +38,7 @@ def new_figure(size: tuple[float, float]) -> Any:
     """A figure of that size in inches, which pyplot knows nothing of."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=size, layout="constrained")
+    return Figure(figsize=size, layout=_settling_type()())
 
 
 def axes_or_new(ax: Any, figsize: tuple[float, float]) -> Any:
@@ -48,7 +52,7 @@ def axes_or_new(ax: Any, figsize: tuple[float, float]) -> Any:
     plt = sys.modules.get("matplotlib.pyplot")
     if plt is None or _is_apart.get():
         return new_figure(figsize).subplots()
-    return plt.subplots(figsize=figsize, layout="constrained")[1]
+    return plt.subplots(figsize=figsize, layout=_settling_type()())[1]
 
 
 _is_apart: ContextVar[bool] = ContextVar("_is_apart", default=False)
@@ -198,6 +202,38 @@ def fitted_text(ax: Any, x: float, y: float, text: str, fit: Callable[[Any, Any]
     drawn.set_clip_on(True)
     drawn.set_in_layout(False)
     return ax.add_artist(drawn)
+
+
+@cache
+def _settling_type() -> Any:
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    class SettlingLayout(ConstrainedLayoutEngine):
+        """A layout that is repeated until nothing moves.
+
+        One pass does not know where Axes of equal scales will end, nor the legend beside them: its longest
+        names left the figure.
+        """
+
+        def execute(self, fig: Any) -> None:
+            """Lay out, some times."""
+            before = None
+            for _ in range(_MOST_PASSES):
+                super().execute(fig)
+                places = [ax.get_position(original=True).bounds for ax in fig.axes]
+                if before is not None and _moved(before, places) < _SETTLED_WITHIN:
+                    return
+                before = places
+
+    return SettlingLayout
+
+
+def _moved(before: list[Any], after: list[Any]) -> float:
+    """How far the sides of Axes moved at most, of the size of their figure."""
+    return max(
+        (abs(a - b) for x, y in zip(before, after, strict=True) for a, b in zip(x, y, strict=True)),
+        default=0.0,
+    )
 
 
 @cache

@@ -196,9 +196,12 @@ export class Stage {
   roomForNames(context, size) {
     const { camera, about, zooms } = this.viewer;
     const { pairs } = this.message.header;
-    const [own, buttons] = [this.surface.getBoundingClientRect(), zooms.getBoundingClientRect()];
-    const middle = [buttons.x + buttons.width / 2 - own.x, buttons.y + buttons.height / 2 - own.y];
-    const taken = [{ x: middle[0], y: middle[1], half: [buttons.width / 2, buttons.height / 2] }, ...this.thumbnailBoxes()];
+    const own = this.surface.getBoundingClientRect();
+    const over = [zooms, this.heading].map((element) => element.getBoundingClientRect()).filter((box) => box.width);
+    const boxes = over.map((box) => ({ x: box.x + box.width / 2 - own.x, y: box.y + box.height / 2 - own.y, half: [box.width / 2, box.height / 2] }));
+    const reach = (HANDLE + 2) * this.size;
+    const handles = this.viewer.corners.map((c) => camera.toPixels(c)).map(([x, y]) => ({ x, y, half: [reach, reach] }));
+    const taken = [...boxes, ...handles, ...this.thumbnailBoxes()];
     const nameOf = (label, area) => {
       const [first, second] = pairs?.[label] ?? [label, label];
       if (first !== second || area < 40 * size * 2) return null;
