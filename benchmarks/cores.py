@@ -128,6 +128,7 @@ def seconds_of_two_processes(job: Callable[[], Any], repeats: int) -> float:
     together, tell = fork.Barrier(2), fork.SimpleQueue()
 
     def work() -> None:
+        torch.set_num_threads(1)  # a forked process has none of the threads that torch would wait for
         job()
         seconds = []
         for _ in range(repeats):
