@@ -169,7 +169,7 @@ def regions_along(
         last_left: where splits are, (n,).
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
-        made: makes something else of them, in the thread that decides the segment.
+        made: makes something else of them.
         tick: is told how many segments are done, of how many.
     """
     n, deciding = len(segments), _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask, made=made)
@@ -179,8 +179,8 @@ def regions_along(
         while reports and reports[0] <= deciding.jobs[n_done - 1][1]:
             tick(reports.popleft(), n)
 
-    decided = spread((partial(deciding.decide, *job) for job in deciding.jobs), heard)
-    return list(chain.from_iterable(decided))
+    jobs = (partial(deciding.decide, *job) for job in deciding.jobs)
+    return list(chain.from_iterable(spread(jobs, heard, finish=deciding.results)))
 
 
 def _jobs(n: int, n_trees: int, n_leaves: int) -> Iterator[tuple[int, int]]:
@@ -197,8 +197,29 @@ def _jobs(n: int, n_trees: int, n_leaves: int) -> Iterator[tuple[int, int]]:
         first = stop
 
 
+class _Decided(NamedTuple):
+    """What a job found on its segments."""
+
+    first: int
+    """The first of them."""
+    stop: int
+    """The one after the last."""
+    begins: Floats
+    """Where the regions begin that are left on them, one segment after the other, (k,)."""
+    labels: Ints
+    """Whose they are, (k,)."""
+    kept: Ints
+    """How many regions are left of each segment, and how many are or were narrow, (n, 2)."""
+    counts: Ints
+    """What `line_walk.decide` counted on each segment, (n, 5)."""
+    n_lone: list[int]
+    """How many ends of each have a label of their own."""
+    n_asked: list[int]
+    """For how many pieces of each the model was evaluated."""
+
+
 class _Deciding:
-    """Decides a few of the segments at a time, in any thread.
+    """Decides a few of the segments at a time, in any thread, where little is left to the interpreter.
 
     The arguments are those of `regions_along`.
     """
@@ -222,25 +243,89 @@ class _Deciding:
         self.votes = (ensemble.value, ensemble.column, *decision)
         # A crossing adds and subtracts; our sums and the model's both round.
         self.slack = 4 * ensemble.rounding
+        self.spans = np.array([s.span for s in segments])
         self.jobs = list(_jobs(len(segments), ensemble.n_trees, ensemble.n_leaves))
         # Scratch, which threads take and give back.
         self.free: list[_JobScratch] = []
 
-    def decide(self, first: int, stop: int) -> list[Any]:
-        """What is made of the segments of a job: boundaries, labels, and what was counted on the way."""
-        from inscape.partition.decision.exact.trees.line_walk import sift_each
+    def _ends(self, segments: list[Segment], spans: Floats, scratch: "_JobScratch") -> tuple[Floats, Floats]:
+        """Coordinates at t = 0 and 1, (n, 2, d), and all numbers that trees see at both ends of the spans.
 
-        chosen = self.segments[first:stop]
+        The latter, (n, 2, m), are infinite where they overflow.
+        """
+        n, ensemble, ends = len(segments), self.ensemble, scratch.ends[: len(segments)]
+        np.concatenate([x for s in segments for x in (s.start, s.end)], axis=None, out=ends.reshape(-1))
+        if ensemble.is_plain and (spans == (0.0, 1.0)).all():
+            return ends, ends
+        if not ensemble.is_plain:
+            ends = ensemble.coordinates(ends.reshape(2 * n, -1)).reshape(n, 2, -1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = ensemble.seen(np.concatenate([s.generators.reshape(2, -1) for s in segments]))
+        # contiguous: for other layouts numba would compile the walk again
+        return np.ascontiguousarray(ends), np.ascontiguousarray(seen.reshape(n, 2, -1))
+
+    def decide(self, first: int, stop: int) -> _Decided:
+        """The regions on the segments of a job."""
+        from inscape.partition.decision.exact.trees.line_walk import (
+            ENDS_ON_SPLIT,
+            IS_UNKNOWN,
+            LEAVES_LIMIT,
+            decide_each,
+            labels_at,
+            sift_each,
+        )
+
+        # (1) pieces, their labels, and what was counted
+        n, vote, segments, spans = (
+            stop - first,
+            self.ensemble.vote,
+            self.segments[first:stop],
+            self.spans[first:stop],
+        )
         scratch = self.free.pop() if self.free else self._scratch()
-        counts, starts, n_lone, n_asked = self._label(chosen, first, scratch)
-        kept, pieces = np.empty((len(chosen), 2), np.int64), scratch.pieces
-        n_kept = sift_each(starts, scratch.spans, not self.narrow, pieces, kept)
+        walking, line, _, pieces = scratch
+        ends, seen = self._ends(segments, spans, scratch)
+        counts, starts, kept = (
+            np.empty((n, 5), np.int64),
+            np.empty(n + 1, np.int64),
+            np.empty((n, 2), np.int64),
+        )
+        trees, votes = self.trees, self.votes
+        notes = decide_each(
+            ends, seen, self.limit, spans, trees, votes, self.slack, walking, line, pieces, counts, starts
+        )
+        # (2) what compiled loops do not know
+        n_lone = n_asked = [0] * n
+        labels = pieces[1][: starts[n]]
+        if notes & LEAVES_LIMIT:
+            raise PartitionError(
+                f"segment {first + int(np.argmin(counts[:, 0]))} leaves the range +-{self.limit:.3g} in "
+                "which the trees compute: shorten its span"
+            )
+        if vote.classes is not None:
+            labels[:] = vote.named(labels)
+        if notes & IS_UNKNOWN:
+            n_asked = _ask_for(starts, segments, pieces, self.ask)
+        if notes & ENDS_ON_SPLIT:
+            n_lone = [0] * n
+            for i in np.flatnonzero(counts[:, 4]):
+                at_ends = np.empty(2, np.int64)
+                labels_at(spans[i], ends[i], line, trees, votes, walking[-1], at_ends)
+                beside = labels[[starts[i], starts[i + 1] - 1]]
+                n_lone[i] = _n_lone(vote.named(at_ends), beside, segments[i], self.ask)
+        # (3) the pieces that are regions
+        n_kept = sift_each(starts, spans, not self.narrow, pieces, kept)
         begins, labels = pieces[0][:n_kept].copy(), pieces[1][:n_kept].copy()
         self.free.append(scratch)
+        return _Decided(first, stop, begins, labels, kept, counts, n_lone, n_asked)
+
+    def results(self, decided: _Decided) -> list[Any]:
+        """What is made of the segments of a job."""
+        first, stop, begins, labels, kept, counts, n_lone, n_asked = decided
         if self.ensemble.vote.doubt == np.inf:  # the model is evaluated everywhere
             counts[:, 3] = 0
         results, made, a = [], self.made, 0
-        counted = zip(chosen, kept.tolist(), counts.tolist(), n_lone, n_asked, strict=True)
+        counted = zip(self.segments[first:stop], kept.tolist(), counts.tolist(), n_lone, n_asked, strict=True)
         for segment, (k, n_narrow), (_, n_pieces, n_nodes, n_tied, _), lone, asked in counted:
             b = a + k
             fields = {
@@ -259,58 +344,6 @@ class _Deciding:
             a = b
         return results
 
-    def _label(
-        self, chosen: list[Segment], first: int, scratch: "_JobScratch"
-    ) -> tuple[Ints, Ints, list[int], list[int]]:
-        """Fill the scratch with the pieces of the chosen segments and their labels.
-
-        Returns:
-            What was counted on each segment, (n, 5), where its pieces begin, (n + 1,), how many of its ends
-            have a label of their own, and for how many pieces the model was evaluated.
-        """
-        from inscape.partition.decision.exact.trees.line_walk import decide_each, labels_at
-
-        n, vote, (walking, line, _, spans, pieces) = len(chosen), self.ensemble.vote, scratch
-        ends, seen = self._ends(chosen, scratch)
-        counts, starts = np.empty((n, 5), np.int64), np.zeros(n + 1, np.int64)
-        decide_each(
-            ends, seen, self.limit, spans, self.trees, self.votes, self.slack, walking, line, pieces, counts
-        )
-        if not counts[:, 0].all():
-            raise PartitionError(
-                f"segment {first + int(np.argmin(counts[:, 0]))} leaves the range +-{self.limit:.3g} in "
-                "which the trees compute: shorten its span"
-            )
-        counts[:, 0].cumsum(out=starts[1:])
-        labels = pieces[1][: starts[-1]]
-        if vote.classes is not None:
-            labels[:] = vote.named(labels)
-        n_asked, n_lone = _ask_for(starts, chosen, pieces, self.ask), [0] * n
-        for i in np.flatnonzero(counts[:, 4]):
-            at_ends = np.empty(2, np.int64)
-            labels_at(spans[i], ends[i], line, self.trees, self.votes, walking[-1], at_ends)
-            at_ends = vote.named(at_ends)
-            n_lone[i] = _n_lone(at_ends, labels[[starts[i], starts[i + 1] - 1]], chosen[i], self.ask)
-        return counts, starts, n_lone, n_asked
-
-    def _ends(self, segments: list[Segment], scratch: "_JobScratch") -> tuple[Floats, Floats]:
-        """Coordinates at t = 0 and 1, (n, 2, d), and all numbers that trees see at both ends of the spans.
-
-        The latter, (n, 2, m), are infinite where they overflow. The spans are written into the scratch.
-        """
-        n, ensemble = len(segments), self.ensemble
-        ends, spans = scratch.ends[:n], scratch.spans[:n]
-        np.concatenate([x for s in segments for x in (s.start, s.end)], axis=None, out=ends.reshape(-1))
-        spans[:] = [s.span for s in segments]
-        if ensemble.is_plain and (spans == (0.0, 1.0)).all():
-            return ends, ends
-        if not ensemble.is_plain:
-            ends = ensemble.coordinates(ends.reshape(2 * n, -1)).reshape(n, 2, -1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            seen = ensemble.seen(np.concatenate([s.generators.reshape(2, -1) for s in segments]))
-        # contiguous: for other layouts numba would compile the walk again
-        return np.ascontiguousarray(ends), np.ascontiguousarray(seen.reshape(n, 2, -1))
-
     def _scratch(self) -> "_JobScratch":
         """For the largest job, in the worst case: lines that meet every leaf; what is unused is free."""
         ensemble, most = self.ensemble, max(stop - first for first, stop in self.jobs)
@@ -326,7 +359,6 @@ class _Deciding:
             walk=(front, leaves, order, count, tally),
             line=np.empty((ensemble.n_coordinates, 2)),
             ends=np.empty((most, 2, ensemble.n_features)),
-            spans=np.empty((most, 2)),
             pieces=(np.empty(n_pieces), np.empty(n_pieces, dtype=np.int64), np.empty(n_pieces)),
         )
 
@@ -340,8 +372,6 @@ class _JobScratch(NamedTuple):
     """A line, (d, 2)."""
     ends: Floats
     """Points at t = 0 and 1 of each segment, (n, 2, d)."""
-    spans: Floats
-    """Of each segment, (n, 2)."""
     pieces: tuple[Floats, Ints, Floats]
     """Of all segments: where each begins, its label, and how uncertain its beginning is."""
 
@@ -349,8 +379,6 @@ class _JobScratch(NamedTuple):
 def _ask_for(starts: Ints, segments: list[Segment], result: tuple[Any, ...], ask: Ask | None) -> list[int]:
     """Ask the model in the middle of the pieces that have no label; how many these are on each segment."""
     begins, labels, _ = result
-    if not (labels[: starts[-1]] < 0).any():
-        return [0] * len(segments)
     n_asked = []
     for first, stop, segment in zip(starts[:-1], starts[1:], segments, strict=True):
         unknown = first + np.flatnonzero(labels[first:stop] < 0)

@@ -16,6 +16,9 @@ ONE_CROSSING_WITHIN = 4 * EPS  # crossings this close, relative to t, are one
 NONE, ONE = np.uint64(0), np.uint64(1)
 FEWEST_STEPS = 1000.0
 """A feature that passes fewer numbers than this along a line is coarse: its steps are no rounding."""
+LEAVES_LIMIT, IS_UNKNOWN, ENDS_ON_SPLIT = 1, 2, 4
+"""What `decide_each` says of several lines: one leaves the range of the trees, a label is not known, an end
+of a span lies on a split."""
 
 
 @inlined
@@ -386,7 +389,8 @@ def decide_each(
     line: Any,
     result: Any,
     counts: Any,
-) -> None:
+    starts: Any,
+) -> int:
     """The pieces of several lines, one line after the other in `result`: see `decide`.
 
     Args:
@@ -401,13 +405,20 @@ def decide_each(
         line: for one line, (d, 2).
         result: memory for all pieces of each line.
         counts: what `decide` returns of each line, (n, 5); no pieces for one that leaves the limit.
+        starts: where the pieces of each line begin, and where the last ones end, (n + 1,).
+
+    Returns:
+        `LEAVES_LIMIT`, `IS_UNKNOWN` and `ENDS_ON_SPLIT` of any line, or 0.
     """
     begins, labels, blurs = result
-    first = 0
+    first, notes = 0, 0
+    starts[0] = 0
     for i in range(len(ends)):
         # (1) the line in the coordinates of the trees
         if not lay(ends[i, 0], ends[i, 1], line, seen[i, 0], seen[i, 1], limit):
             counts[i] = 0
+            starts[i + 1] = first
+            notes |= LEAVES_LIMIT
             continue
         # (2) its pieces, after those of the lines before
         pieces = begins[first:], labels[first:], blurs[first:]
@@ -421,7 +432,15 @@ def decide_each(
             n_tied,
             touched,
         )
+        # (3) what is to be looked at again
+        for j in range(k):
+            if pieces[1][j] < 0:
+                notes |= IS_UNKNOWN
+        if touched:
+            notes |= ENDS_ON_SPLIT
         first += k
+        starts[i + 1] = first
+    return notes
 
 
 @kernel
