@@ -1,6 +1,8 @@
 """Threads: the same numbers, errors, warnings and progress with any number; all is left as it was."""
 
+import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -157,6 +159,12 @@ def test_the_record_of_a_model_is_the_same_however_many_threads(kind):
     assert one == two
 
 
+def threads_are_there():
+    """Have threads that serve no call; one that ends would leave fewer, one too many would be another."""
+    with parallel.working(2):
+        squares(4)
+
+
 def squares(n, hear=lambda number, told: None):
     def job(k, tell):
         time.sleep(0.002 * (k % 3))
@@ -292,6 +300,7 @@ def test_an_interrupt_stops_the_jobs(interruptible):
             time.sleep(0.001)
         done.append(1)
 
+    threads_are_there()
     timer = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     before = threading.active_count()
@@ -310,14 +319,75 @@ def test_an_interrupt_stops_jobs_that_are_all_there(interruptible):
         for _ in range(100):
             time.sleep(0.001)
 
+    threads_are_there()
     timer = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt), parallel.working(2):
         parallel.spread([job] * 20)
     timer.join()
-    assert len(started) <= 4
+    n_started = len(started)
+    time.sleep(0.05)
+    assert len(started) == n_started <= 4
     assert threading.active_count() <= before
+
+
+def test_one_call_after_the_other_has_the_same_threads():
+    threads_are_there()
+    before, used = threading.active_count(), set()
+    for _ in range(50):
+        with parallel.working(2):
+            used.update(i for _, i in squares(4))
+            parallel.spread([lambda: used.add(threading.get_ident())] * 8)
+    assert threading.active_count() == before
+    assert len(used) <= 3  # two, and the one that asks
+
+
+def test_calls_at_the_same_time_have_threads_of_their_own():
+    together, found = threading.Barrier(4), []
+
+    def call(k):
+        with parallel.working(2):
+            jobs = [lambda: together.wait(30.0), *[lambda j=j: j for j in range(k)]]
+            found.append(parallel.spread(jobs)[1:] == [*range(k)])
+
+    callers = [threading.Thread(target=call, args=(k,)) for k in range(1, 5)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert found == [True] * 4
+
+
+FORKING = """
+import os, threading
+from inscape import parallel
+def total():
+    with parallel.working(3):
+        return sum(parallel.spread([lambda k=k: k for k in range(20)]))
+assert total() == 190
+assert threading.active_count() > 1
+child = os.fork()
+if child == 0:
+    assert threading.active_count() == 1
+    os._exit(0 if total() == 190 else 1)
+assert threading.active_count() == 1
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert total() == 190
+print("ended")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_no_thread_is_left_where_a_process_forks_or_ends():
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKING],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "ended\n", "")
 
 
 def test_a_job_has_one_thread():

@@ -6,12 +6,13 @@ time. What the caller sees is the same, too: results come in the order of the jo
 one of the first job; progress is reported and warnings are given in the thread that called.
 """
 
+import atexit
 import os
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from itertools import chain, islice, pairwise
@@ -354,37 +355,90 @@ class _Turns:
 _TURNS = _Turns()
 
 
+class _Worker:
+    """A thread that serves one call after the other: to start one takes as long as a small job."""
+
+    def __init__(self) -> None:
+        self.calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="inscape", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while (call := self.calls.get()) is not None:
+            call()
+
+    def end(self) -> None:
+        """Have the thread end, and wait for it."""
+        self.calls.put(None)
+        self._thread.join()
+
+
+_IDLE: list[_Worker] = []
+"""Those that serve no call now, the last one first."""
+
+
+def _end_idle() -> None:
+    """End the threads that serve no call: before this process forks, and where it ends."""
+    while True:
+        try:
+            worker = _IDLE.pop()
+        except IndexError:
+            return
+        worker.end()
+
+
+atexit.register(_end_idle)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_end_idle, after_in_child=_IDLE.clear)
+
+
 class _Threads:
-    """Threads that run functions, in the order in which they come; started when they are first needed."""
+    """Threads that run functions, in the order in which they come; taken when they are first needed."""
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._functions: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._started: list[threading.Thread] = []
+        self._functions: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]] | None] = SimpleQueue()
+        self._done: SimpleQueue[None] = SimpleQueue()
+        self._n_given = 0
+        self._workers: list[_Worker] = []
 
-    def run(self, function: Callable[[], None], sparing: int = 0) -> None:
-        """Have a function run, which must not raise anything; by fewer threads if the caller works, too."""
-        self._functions.put(function)
-        if len(self._started) < self.n - sparing:
-            if not self._started:
+    def run(self, function: Callable[[], Any], answer: Callable[[Any], None], sparing: int = 0) -> None:
+        """Have a function run, which must not raise anything, and what it returns be handed to `answer`.
+
+        It is run by fewer threads if the caller works, too.
+        """
+        self._n_given += 1
+        self._functions.put((function, answer))
+        if len(self._workers) < self.n - sparing:
+            if not self._workers:
                 _TURNS.shorten()
-            self._started.append(threading.Thread(target=self._work, daemon=True))
-            self._started[-1].start()
+            try:
+                worker = _IDLE.pop()
+            except IndexError:
+                worker = _Worker()
+            self._workers.append(worker)
+            worker.calls.put(self._work)
 
     def stop(self) -> None:
-        """Have the threads end, and wait for it."""
-        for _ in self._started:
+        """Let the threads go, once none is at work any more."""
+        for _ in self._workers:
             self._functions.put(None)
-        for thread in self._started:
-            thread.join()
-        if self._started:
-            _TURNS.restore()
+        try:
+            for _ in range(self._n_given):
+                self._done.get()
+        finally:
+            _IDLE.extend(self._workers)
+            if self._workers:
+                _TURNS.restore()
 
     def _work(self) -> None:
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)
-        while (function := self._functions.get()) is not None:
-            function()
+        while (given := self._functions.get()) is not None:
+            function, answer = given
+            result = function()
+            self._done.put(None)  # first, so that who has all answers need not wait
+            answer(result)
 
 
 class _Queue(Generic[Result]):
@@ -433,7 +487,7 @@ class _Queue(Generic[Result]):
 
     def give(self, job: Job[Result]) -> None:
         """Have a job run."""
-        self._threads.run(partial(copy_context().run, self._run, self._n_given, job))
+        self._threads.run(partial(copy_context().run, self._run, self._n_given, job), self._answers.put)
         self._n_given += 1
 
     def _listen(self) -> None:
@@ -444,7 +498,7 @@ class _Queue(Generic[Result]):
             self._n_answered += 1
             self._finished[number] = kind, answer
 
-    def _run(self, number: int, job: Job[Result]) -> None:
+    def _run(self, number: int, job: Job[Result]) -> tuple[int, str, Any]:
         said: list[tuple[str, type[Warning]]] = []
         postponed.set(said)
         _threads.set(None)
@@ -453,7 +507,7 @@ class _Queue(Generic[Result]):
             kind, result = "result", job(partial(self._tell, number))
         except BaseException as error:
             kind, result = "error", error  # type: ignore[assignment]
-        self._answers.put((number, kind, (result, said)))
+        return number, kind, (result, said)
 
     def _tell(self, number: int, told: Any) -> None:
         if self._is_stopped:
@@ -479,21 +533,22 @@ class _JobShare(Generic[Result, Finished]):
         self._waiting = deque(enumerate(jobs))
         self._answers: dict[int, tuple[str, Any]] = {}
         self._results: list[Finished] = []
-        self._lock, self._left = threading.Lock(), SimpleQueue[None]()
+        self._lock, self._left = threading.Lock(), SimpleQueue[bool]()
         self._n_helping, self._is_over = 0, False
 
     def results(self) -> list[Finished]:
         """What is made of what the jobs return, in order; none is at work any more when it ends."""
         try:
             for _ in range(min(self._threads.n, self._n) - 1):
-                self._threads.run(partial(copy_context().run, self._help), sparing=1)
+                self._threads.run(partial(copy_context().run, self._help), self._left.put, sparing=1)
             copy_context().run(self._take_all, self._use)
         finally:
             with self._lock:
                 self._is_over = True
             self._waiting.clear()
-            for _ in range(self._n_helping):
-                self._left.get()
+            n_left = 0
+            while n_left < self._n_helping:
+                n_left += self._left.get()
         self._finish_next()
         for number in range(self._n):
             kind, (result, said) = self._answers[number]
@@ -504,18 +559,15 @@ class _JobShare(Generic[Result, Finished]):
         self._heard(self._n)
         return self._results
 
-    def _help(self) -> None:
-        """Take jobs in another thread, unless it comes too late."""
+    def _help(self) -> bool:
+        """Take jobs in another thread, unless it comes too late; whether it did."""
         with self._lock:
             if self._is_over:
-                return
+                return False
             self._n_helping += 1
-        try:
+        with suppress(BaseException):  # it is among the answers
             self._take_all(lambda: None)
-        except BaseException:  # it is among the answers
-            pass
-        finally:
-            self._left.put(None)
+        return True
 
     def _use(self) -> None:
         """Finish the results that are there, and report how many."""
