@@ -355,7 +355,7 @@ class _Turns:
 _TURNS = _Turns()
 
 
-class _Worker:
+class _ServingThread:
     """A thread that serves one call after the other: to start one takes as long as a small job."""
 
     def __init__(self) -> None:
@@ -373,7 +373,7 @@ class _Worker:
         self._thread.join()
 
 
-_IDLE: list[_Worker] = []
+_IDLE: list[_ServingThread] = []
 """Those that serve no call now, the last one first."""
 
 
@@ -381,10 +381,10 @@ def _end_idle() -> None:
     """End the threads that serve no call: before this process forks, and where it ends."""
     while True:
         try:
-            worker = _IDLE.pop()
+            thread = _IDLE.pop()
         except IndexError:
             return
-        worker.end()
+        thread.end()
 
 
 atexit.register(_end_idle)
@@ -400,7 +400,7 @@ class _Threads:
         self._functions: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]] | None] = SimpleQueue()
         self._done: SimpleQueue[None] = SimpleQueue()
         self._n_given = 0
-        self._workers: list[_Worker] = []
+        self._serving: list[_ServingThread] = []
 
     def run(self, function: Callable[[], Any], answer: Callable[[Any], None], sparing: int = 0) -> None:
         """Have a function run, which must not raise anything, and what it returns be handed to `answer`.
@@ -409,26 +409,26 @@ class _Threads:
         """
         self._n_given += 1
         self._functions.put((function, answer))
-        if len(self._workers) < self.n - sparing:
-            if not self._workers:
+        if len(self._serving) < self.n - sparing:
+            if not self._serving:
                 _TURNS.shorten()
             try:
-                worker = _IDLE.pop()
+                thread = _IDLE.pop()
             except IndexError:
-                worker = _Worker()
-            self._workers.append(worker)
-            worker.calls.put(self._work)
+                thread = _ServingThread()
+            self._serving.append(thread)
+            thread.calls.put(self._work)
 
     def stop(self) -> None:
         """Let the threads go, once none is at work any more."""
-        for _ in self._workers:
+        for _ in self._serving:
             self._functions.put(None)
         try:
             for _ in range(self._n_given):
                 self._done.get()
         finally:
-            _IDLE.extend(self._workers)
-            if self._workers:
+            _IDLE.extend(self._serving)
+            if self._serving:
                 _TURNS.restore()
 
     def _work(self) -> None:
