@@ -192,7 +192,7 @@ def _on_segment(
             lambda r, s, _, stretches=stretches: stretches.append((r.t, s.double().numpy())),  # type: ignore[misc]
             memory=MEMORY,
             tolerance=KNOT_TOLERANCE,
-            done=lambda part, k=k: show(int(1000 * (k + part)), 2000),  # type: ignore[misc]
+            done=lambda fraction, k=k: show(int(1000 * (k + fraction)), 2000),  # type: ignore[misc]
         )
         curves.append((np.concatenate([t for t, _ in stretches]), np.concatenate([s for _, s in stretches])))
     every = np.union1d(curves[0][0], curves[1][0])
@@ -225,7 +225,7 @@ def _on_plane(
             domain.corners,
             memory=MEMORY,
             sink=keep_largest,
-            done=lambda part: show(int(1000 * part), 1000),
+            done=lambda fraction: show(int(1000 * fraction), 1000),
         )
     _, xy, label = best[0]
     return xy, label

@@ -1,4 +1,10 @@
-"""Accuracy: the fraction of points that the model labels right, the yardstick beside every measure."""
+"""Accuracy: the fraction of points that the model labels right, the yardstick beside every measure.
+
+What high and low mean: 1: every label is right; near 1/c, of c classes of equal size: no better than chance.
+When it does not hold: where classes differ in size, a model that always answers with the largest has its
+share; at training points it says how well the model fits, not how well it generalises; and of few points
+the error is large.
+"""
 
 import math
 from typing import Any

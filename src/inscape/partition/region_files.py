@@ -95,6 +95,6 @@ def polygon_feature(rings: Sequence[Floats], **properties: Any) -> dict[str, Any
 
 
 def lines_feature(lines: Floats, **properties: Any) -> dict[str, Any]:
-    """Straight pieces (n, 2, 2) as a feature of GeoJSON."""
+    """Straight lines between two points, (n, 2, 2), as a feature of GeoJSON."""
     geometry = {"type": "MultiLineString", "coordinates": lines.tolist()}
     return {"type": "Feature", "properties": properties, "geometry": geometry}

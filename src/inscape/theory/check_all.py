@@ -37,7 +37,7 @@ COLUMNS: Columns = {
 }
 """The table for readers."""
 MOMENTS_WEIGH = 1000
-"""Parts of the work that go to the moments, where each statement is one: they take most of the time."""
+"""How many times the work of a statement the moments are taken to be: they take most of the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def check_all(
     with meter(progress, "statements") as show, measuring(wrapped):
         wrapped.labels(points)  # what the model cannot take is an error, not a statement that does not apply
         total = MOMENTS_WEIGH + len(STATEMENTS)
-        noisy = _moments_or_reason(wrapped, points, shared, lambda part: show(part, total), budget)
+        noisy = _moments_or_reason(wrapped, points, shared, lambda done: show(done, total), budget)
         case = _Case(wrapped, points, values, start, (x_test, y_test), step_size, sigma, noisy, seed)
         for i, (name, (forms, function)) in enumerate(STATEMENTS.items()):
             show(MOMENTS_WEIGH + i, total)

@@ -20,8 +20,8 @@ EXACT = [name for name, case in boosted.CASES.items() if case.planes == "exact"]
 N_POINTS = 10**5
 
 
-def each_side_of_every_cut(trees, rng):
-    """Points with one coordinate on a cut or on the next float64 number, as often as it takes."""
+def each_side_of_every_split(trees, rng):
+    """Points with one coordinate on a split or on the next float64 number, as often as it takes."""
     inner = np.flatnonzero((trees.feature >= 0) & np.isfinite(trees.last_left))
     node = np.resize(inner, N_POINTS)
     points = X[rng.integers(len(X), size=N_POINTS)] + rng.normal(scale=0.3, size=(N_POINTS, X.shape[1]))
@@ -36,18 +36,18 @@ def each_side_of_every_cut(trees, rng):
 @pytest.mark.parametrize("name", [n for n in EXACT if "PCA" not in n])
 def test_labels_are_the_librarys_on_each_side_of_every_threshold(name):
     model = inscape.wrap(boosted.CASES[name].build())
-    points = each_side_of_every_cut(model.trees, np.random.default_rng(0))
+    points = each_side_of_every_split(model.trees, np.random.default_rng(0))
     found = model.trees.labels(points)
     assert (found >= 0).mean() > 0.99
     assert np.array_equal(found[found >= 0], model.labels(points)[found >= 0])
 
 
 def test_trees_are_those_that_veritas_reads():
-    """Another reader of the same booster: its sums have the sign of ours on each side of every cut."""
+    """Another reader of the same booster: its sums have the sign of ours on each side of every split."""
     veritas = pytest.importorskip("veritas", reason="another reader of trees: pip install dtai-veritas")
     estimator = xgb().fit(X, TWO)
     trees = inscape.wrap(estimator).trees
-    points = each_side_of_every_cut(trees, np.random.default_rng(0))[:5000]
+    points = each_side_of_every_split(trees, np.random.default_rng(0))[:5000]
     sums = np.asarray(veritas.get_addtree(estimator, silent=True).eval(points.astype(np.float32))).ravel()
     labels = trees.labels(points)
     known = labels >= 0
@@ -245,6 +245,6 @@ def test_readings_say_how_a_library_compares():
 def test_scalers_round_as_they_do():
     pytest.importorskip("xgboost")
     model = inscape.wrap(make_pipeline(StandardScaler(), xgb()).fit(X + 1000, THREE))
-    points = each_side_of_every_cut(model.trees, np.random.default_rng(1))[:2000]
+    points = each_side_of_every_split(model.trees, np.random.default_rng(1))[:2000]
     found = model.trees.labels(points)
     assert np.array_equal(found[found >= 0], model.labels(points)[found >= 0])

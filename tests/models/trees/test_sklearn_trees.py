@@ -86,7 +86,7 @@ def scores(trees: TreeEnsemble, x):
 
 
 def close_to_splits(trees: TreeEnsemble, x, n=200):
-    """Points with one coordinate on a cut or on the next float64 number."""
+    """Points with one coordinate on a split or on the next float64 number."""
     rng = np.random.default_rng(0)
     inner = rng.choice(np.flatnonzero(trees.feature >= 0), n)
     points = x[rng.integers(len(x), size=n)].copy()
@@ -125,7 +125,7 @@ def test_scaled_arrays_agree_next_to_every_split(kind, scalers):
 @example(-0.0, True)
 @example(1e-46, True)
 @example(float(np.float32(0.1)), True)
-def test_a_cut_is_the_last_number_on_the_left(threshold, single):
+def test_the_last_number_on_the_left_goes_left_and_the_next_one_right(threshold, single):
     [last_left] = last_on_left(np.array([threshold]), np.zeros(1, dtype=np.int32), Scaling(), single=single)
 
     def left(x):
@@ -136,7 +136,7 @@ def test_a_cut_is_the_last_number_on_the_left(threshold, single):
     assert not left(np.nextafter(last_left, np.inf))
 
 
-def test_cuts_outside_float32_have_all_of_float32_on_one_side():
+def test_splits_outside_float32_have_all_of_float32_on_one_side():
     low, high, infinite = last_on_left(
         np.array([-1e39, 1e39, np.inf]), np.zeros(3, dtype=np.int32), Scaling(), single=True
     )
@@ -150,7 +150,7 @@ def test_cuts_outside_float32_have_all_of_float32_on_one_side():
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.booleans())
 @example(0.0, 0.0, 3.0, True)
 @example(1.0, -1.0, 1.0, False)
-def test_a_scaled_cut_is_the_last_number_on_the_left(threshold, mean, scale, single):
+def test_the_last_scaled_number_on_the_left_goes_left_and_the_next_one_right(threshold, mean, scale, single):
     scaling = Scaling((("-", np.array([mean])), ("/", np.array([scale]))))
     [last_left] = last_on_left(np.array([threshold]), np.zeros(1, dtype=np.int32), scaling, single=single)
 

@@ -287,29 +287,29 @@ def _graph(model: Model, lines: Sequence[Segment]) -> Graph:
 
 def _densities(graph: Graph, lines: Sequence[Segment], centres: Floats, n_knots: int) -> Floats:
     """The knots that whole lines would have, were they as dense as around a point on each."""
-    found = _found_by_walking
+    n_knots_on = _counted_by_walking
     if graph.n_units >= COMPARED_FROM_UNITS:
-        found, n_knots = _found_by_comparing, COMPARED_KNOTS
+        n_knots_on, n_knots = _counted_by_comparing, COMPARED_KNOTS
     first = min(FIRST_STRETCH, 2.5 * n_knots / max(graph.n_units, 1))
     counts, fractions = np.zeros(len(lines)), np.full(len(lines), first)
     open_lines = np.arange(len(lines))
     while len(open_lines):
         stretches = [stretch(lines[i], centres[i], fractions[i]) for i in open_lines.tolist()]
-        counts[open_lines] = found(graph, stretches)
+        counts[open_lines] = n_knots_on(graph, stretches)
         open_lines = open_lines[(counts[open_lines] < n_knots) & (fractions[open_lines] < 1.0)]
         growth = np.clip(1.5 * n_knots / np.maximum(counts[open_lines], 1), 2.0, STEEPEST_GROWTH)
         fractions[open_lines] = np.minimum(1.0, growth * fractions[open_lines])
     return np.asarray(counts / fractions)
 
 
-def _found_by_walking(graph: Graph, stretches: Sequence[Segment]) -> list[int]:
+def _counted_by_walking(graph: Graph, stretches: Sequence[Segment]) -> list[int]:
     """The knots on each stretch."""
     knots = Knots()
     walk(graph, stretches, knots.take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
     return [len(t) for t, _ in knots.by_segment(len(stretches))]
 
 
-def _found_by_comparing(graph: Graph, stretches: Sequence[Segment]) -> list[int]:
+def _counted_by_comparing(graph: Graph, stretches: Sequence[Segment]) -> list[int]:
     """How many kinks lie between the states of all units at the two ends of each stretch."""
     return [n_changes(graph, stretch) for stretch in stretches]
 
