@@ -481,11 +481,11 @@ def _strata(
     """The correlations with one hyper-parameter held at each of its values."""
     strata: dict[Hashable, Stratum] = {}
     for value in sorted(runs[name].dropna().unique(), key=_rank):
-        mine, inside = means[means[name] == value], (runs[name] == value).to_numpy()
+        held, inside = means[means[name] == value], (runs[name] == value).to_numpy()
         strata[value.item() if hasattr(value, "item") else value] = Stratum(
-            pearson=columns.correlation(mine, "pearson"),
-            spearman=columns.correlation(mine, "spearman"),
-            kendall=columns.correlation(mine, "kendall"),
+            pearson=columns.correlation(held, "pearson"),
+            spearman=columns.correlation(held, "spearman"),
+            kendall=columns.correlation(held, "kendall"),
             single_runs=columns.correlation(runs[inside], "pearson", owner[inside]),
         )
     return strata

@@ -137,7 +137,7 @@ def _nearest_edge(sight: Sight, at: Floats, face: int) -> dict[str, Any]:
         [planar.xy[planar.corners[planar.start[f] : planar.start[f + 1]]].mean(axis=0) for f in both]
     )
     states = states_at(subdivision.graph, born, torch.from_numpy(subdivision.plane.points(middles)))
-    mine = states[0 if both[0] == face else 1]
+    inside = states[0 if both[0] == face else 1]
     units = np.flatnonzero(states[0] != states[1])
     return about | {
         "kind": "units",
@@ -146,7 +146,7 @@ def _nearest_edge(sight: Sight, at: Floats, face: int) -> dict[str, Any]:
         "n_units": len(units),
         "n_in_layer": states.shape[1],
         "units": units[:MOST_UNITS].tolist(),
-        "states": mine[units[:MOST_UNITS]].tolist(),
+        "states": inside[units[:MOST_UNITS]].tolist(),
     }
 
 

@@ -319,8 +319,8 @@ class _Yardstick:
         if any(classes != self._classes[0] for classes in self._classes):
             return by_measure
         shares = {
-            name: float(np.mean([(mine == other).mean() for n, other in self._labels.items() if n != name]))
-            for name, mine in self._labels.items()
+            name: float(np.mean([(labels == other).mean() for n, other in self._labels.items() if n != name]))
+            for name, labels in self._labels.items()
         }
         return by_measure | {"agreement": shares}
 

@@ -341,5 +341,5 @@ def _loss(scores: Any, y: Any, kind: str) -> Any:
     if scores.shape[1] == 1:
         return (-scores[:, 0] * (2 * y - 1).to(scores.dtype)).sum()
     own = scores.gather(1, y[:, None])[:, 0]
-    mine = torch.nn.functional.one_hot(y, scores.shape[1]).bool()
-    return (scores.masked_fill(mine, -torch.inf).logsumexp(dim=1) - own).sum()
+    is_own = torch.nn.functional.one_hot(y, scores.shape[1]).bool()
+    return (scores.masked_fill(is_own, -torch.inf).logsumexp(dim=1) - own).sum()

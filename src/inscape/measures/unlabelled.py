@@ -276,11 +276,11 @@ def agreement(
     wrapped = wrap(model)
     points = points_of(wrapped, x)
     with measuring(wrapped), meter(progress, "models") as show:
-        mine = wrapped.labels(points)
+        predicted = wrapped.labels(points)
         shares = np.empty(len(others))
         for i, other in enumerate(others):
             show(i + 1, len(others) + 1)
-            shares[i] = (_labels(other, points) == mine).mean()
+            shares[i] = (_labels(other, points) == predicted).mean()
         value, error, interval = mean_with_error(shares)
         return Agreement(
             value=value,

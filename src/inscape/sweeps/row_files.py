@@ -56,9 +56,9 @@ def merge(store: Store, source: str | Path) -> Merged:
     study, function, records = _read(path, store.study)
     if study != store.study:
         raise StudyError(f"{path} holds the study {study!r}, not {store.study!r}: nothing was merged")
-    mine = store.function()
-    if function is not None and mine is not None and current(function) != mine:
-        raise StudyError(f"{path} holds rows of {function}, not of {mine}: nothing was merged")
+    own_function = store.function()
+    if function is not None and own_function is not None and current(function) != own_function:
+        raise StudyError(f"{path} holds rows of {function}, not of {own_function}: nothing was merged")
     for record in records:
         if hash_of(record["configuration"]) != record["hash"]:
             raise StudyError(

@@ -159,19 +159,19 @@ def _forward(parameters: Array, widths: Ints, points: Array, batch: Ints, kept: 
     # (1) gather the batch
     n = len(batch)
     offset, low = n * widths[0], 0
-    here = kept[:offset].reshape(n, widths[0])
+    layer_inputs = kept[:offset].reshape(n, widths[0])
     for i in range(n):
-        copy(points[batch[i]], here[i])
+        copy(points[batch[i]], layer_inputs[i])
     # (2) layer by layer
     for layer in range(len(widths) - 1):
         n_in, n_out = widths[layer], widths[layer + 1]
         weights = parameters[low : low + n_in * n_out].reshape(n_in, n_out)
         bias = parameters[low + n_in * n_out : low + n_in * n_out + n_out]
         out = kept[offset : offset + n * n_out].reshape(n, n_out)
-        np.dot(here, weights, out)
+        np.dot(layer_inputs, weights, out)
         _add_bias(out, bias, layer < len(widths) - 2)
-        low, offset, here = low + n_in * n_out + n_out, offset + n * n_out, out
-    return here
+        low, offset, layer_inputs = low + n_in * n_out + n_out, offset + n * n_out, out
+    return layer_inputs
 
 
 @compiled(error_model="numpy")

@@ -299,15 +299,15 @@ def good_at_kink(
     def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         values, marks = [v for v, _ in inputs], [m for _, m in inputs]
         k = of_layer.get(i)
-        mine = torch.zeros(0, dtype=torch.long)
+        at = torch.zeros(0, dtype=torch.long)
         if k is not None:
             u = (values[0] - perturbation[k] if perturbation is not None else values[0].clone()).contiguous()
-            mine = torch.nonzero(which.layer == k)[:, 0]
-            u.view(len(u), -1)[mine, which.unit[mine]] = layers[k].kinks[min(kink, len(layers[k].kinks) - 1)]
+            at = torch.nonzero(which.layer == k)[:, 0]
+            u.view(len(u), -1)[at, which.unit[at]] = layers[k].kinks[min(kink, len(layers[k].kinks) - 1)]
             values = [u]
         slopes: Any = node.op.slopes(*values)
         mark = node.op.forth(slopes, *marks).to(x.dtype).contiguous()
-        mark.view(len(x), -1)[mine, which.unit[mine]] = 1.0
+        mark.view(len(x), -1)[at, which.unit[at]] = 1.0
         return node.op(*values), mark
 
     with torch.no_grad():

@@ -201,12 +201,12 @@ class ComplexityTally(Consumer):
         number = torch.tensor([j for _, j in kinks])[which]
         at_kink = torch.zeros(n, dtype=torch.bool)
         for j in range(max(j for _, j in kinks) + 1):
-            mine = torch.nonzero(number == j)[:, 0]
-            if len(mine):
-                units = AtKink(layer[mine], unit[mine])
-                perturbation = None if block.perturbation is None else [b[mine] for b in block.perturbation]
-                at_kink[mine] = good_at_kink(
-                    block.network.tail, block.network.layers, block.start[mine], perturbation, units, j
+            at = torch.nonzero(number == j)[:, 0]
+            if len(at):
+                units = AtKink(layer[at], unit[at])
+                perturbation = None if block.perturbation is None else [b[at] for b in block.perturbation]
+                at_kink[at] = good_at_kink(
+                    block.network.tail, block.network.layers, block.start[at], perturbation, units, j
                 )
         sums[torch.arange(n), layer] += total * (at_kink.double() - good.double())
         return sums

@@ -114,11 +114,11 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     findings: dict[str, Finding] = {}
     figures = {}
     for optimiser, ending in READINGS.items():
-        mine = runs[runs["optimiser"] == optimiser]
-        findings |= {f"{name}{ending}": f for name, f in findings_of(mine).items()}
-        if len(mine):
+        of_optimiser = runs[runs["optimiser"] == optimiser]
+        findings |= {f"{name}{ending}": f for name, f in findings_of(of_optimiser).items()}
+        if len(of_optimiser):
             name = f"decay{ending.replace('_', '-')}.png"
-            _draw(mine, out / name)
+            _draw(of_optimiser, out / name)
             how = "decoupled (AdamW, as in the published code)" if not ending else "in the gradient (L2)"
             figures[name] = (
                 f"Decay {how}. Left: local complexity over training. Right: at the end, against "

@@ -134,8 +134,8 @@ def main_findings(by_subject: Mapping[Subject, Correlations]) -> dict[str, Findi
 
     def of(model: str) -> Finding:
         reported = published.CORRELATION[model]
-        mine = {s: c for s, c in compared.items() if s.model == model}
-        return weakest(mine, f"r = {reported:.2f}".replace("0.", "."), reported)
+        of_model = {s: c for s, c in compared.items() if s.model == model}
+        return weakest(of_model, f"r = {reported:.2f}".replace("0.", "."), reported)
 
     return {
         "networks": weakest(nets, "r = .94 to .98 in nine networks"),
@@ -214,8 +214,8 @@ def grid_findings(table: "pd.DataFrame") -> dict[str, Finding]:
     }
     findings = {}
     for key, (dim, points, reported) in said.items():
-        mine = [x for x in lines if (x["dimension"], x["points per axis"]) == (dim, points)]
-        findings[key] = _fewer(mine, "missed share", FEW_MISSED, "{model}: {missed share:.2%}", reported)
+        chosen = [x for x in lines if (x["dimension"], x["points per axis"]) == (dim, points)]
+        findings[key] = _fewer(chosen, "missed share", FEW_MISSED, "{model}: {missed share:.2%}", reported)
     return findings
 
 

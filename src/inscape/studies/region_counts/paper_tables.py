@@ -76,9 +76,9 @@ def together(groups: "dict[Subject, pd.DataFrame]", name: str) -> "dict[Subject,
     """The rows of several models on one data set, under one name; kNN and SVM stay apart."""
     made = {}
     for data in dict.fromkeys(subject.data for subject in groups):
-        mine = {s: rows for s, rows in groups.items() if s.data == data and s.model not in OTHERS}
-        if len(mine) > 1:
-            made[Subject(name, data)] = pooled(mine)
+        alike = {s: rows for s, rows in groups.items() if s.data == data and s.model not in OTHERS}
+        if len(alike) > 1:
+            made[Subject(name, data)] = pooled(alike)
     return made
 
 
@@ -110,8 +110,8 @@ def _with_test_accuracy(frame: "pd.DataFrame", subject: Subject) -> float:
     trees = subject.model in (*CLASSICAL, TREES_TOGETHER)
     groups = classical(sweep) if trees else networks(sweep)
     together = [s for s in groups if s.data == subject.data and s.model not in OTHERS]
-    mine = [groups[s] for s in (together if subject.is_pooled else [subject])]
-    return with_gap(pd.concat(mine), "region_count", "test_accuracy").value
+    tables = [groups[s] for s in (together if subject.is_pooled else [subject])]
+    return with_gap(pd.concat(tables), "region_count", "test_accuracy").value
 
 
 def strata_table(by_subject: dict[Subject, Correlations]) -> "pd.DataFrame":
@@ -322,10 +322,10 @@ def optimiser_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     for subject, rows in networks(part(frame, "sweep"), fitted=False).items():
         groups = {"sgd": (rows, published.correlation(subject.model, subject.data))}
         for optimiser, reported in lists.items():
-            mine = (
+            fitted_by = (
                 others[subject][others[subject]["optimiser"] == optimiser] if subject in others else rows[:0]
             )
-            groups[optimiser] = (mine, published.of_network(reported, subject.model, subject.data))
+            groups[optimiser] = (fitted_by, published.of_network(reported, subject.model, subject.data))
         for optimiser, (group, reported_r) in groups.items():
             fitted = networks(group).get(subject, group[:0])
             if len(group):
@@ -349,8 +349,8 @@ def augmentation_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     for subject, rows in networks(part(frame, "augmentation"), fitted=False).items():
         plain = plain_runs[subject].groupby(keys)[["region_count", "gap", "train_accuracy"]].mean()
         for kind, group in rows.groupby("augmentation", sort=False):
-            mine = group.groupby(keys)[["region_count", "gap", "train_accuracy"]].mean()
-            both = mine.join(plain.add_suffix("_plain"), how="inner")
+            augmented = group.groupby(keys)[["region_count", "gap", "train_accuracy"]].mean()
+            both = augmented.join(plain.add_suffix("_plain"), how="inner")
             change, low, high = mean_interval(both["region_count"] - both["region_count_plain"])
             lines.append(
                 {

@@ -367,10 +367,10 @@ def _score(model: Any) -> Any:
 
 def _falls(score: Any, x: Floats, eps: float, knots: Floats, values: Floats) -> tuple[Floats, Floats]:
     """The most that the winning score falls within eps of each point, and its margin there, (n,) each."""
-    here = score(x)
-    side = np.where(here >= 0, 1.0, -1.0)
+    scores = score(x)
+    side = np.where(scores >= 0, 1.0, -1.0)
     ends = np.stack([score(x - eps), score(x + eps)])
     lowest = (side * ends).min(axis=0)
     inside = np.abs(knots - x[:, None]) <= eps
     among = np.where(inside, side[:, None] * values, math.inf).min(axis=1)
-    return side * here - np.minimum(lowest, among), side * here
+    return side * scores - np.minimum(lowest, among), side * scores

@@ -274,8 +274,10 @@ def _loss(runs: "pd.DataFrame") -> Finding:
     signs, words = [], []
     for (network, he), g in both:
         for loss, falls in (("cross-entropy", False), ("softmax-cross-entropy", True)):
-            mine = g[g["loss"] == loss]
-            changes = [change(mine, c, falls=falls, published="") for c in ("tv", deepest_rank(runs, mine))]
+            with_loss = g[g["loss"] == loss]
+            changes = [
+                change(with_loss, c, falls=falls, published="") for c in ("tv", deepest_rank(runs, with_loss))
+            ]
             signs += [f.holds for f in changes]
             numbers = " and ".join(f"{f.value:+.0f} %" for f in changes)
             words.append(f"{network} He {he:g}, {_SHORT_NAMES[str(loss)]}: {numbers}")

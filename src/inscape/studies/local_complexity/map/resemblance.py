@@ -235,14 +235,14 @@ def resemblance(alike: "pd.DataFrame", what: str, error: float) -> Finding:
 
     It is not denied by networks that do not represent their image; `error` is that of the worst fit.
     """
-    here = alike[(alike["maps"] == what) & (alike["sigma"] == MAIN_SIGMA)]["pearson"]
-    mean, interval = mean_of(here)
+    correlations = alike[(alike["maps"] == what) & (alike["sigma"] == MAIN_SIGMA)]["pearson"]
+    mean, interval = mean_of(correlations)
     interval = None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))
     others = alike[alike["maps"] == what].groupby("sigma")["pearson"].mean()
     words = ", ".join(f"{r:+.2f} at sigma {s:g}" for s, r in others.items())
     holds = None if interval is None else judge(interval, strong=_RESEMBLES_ABOVE).holds
     other = holds is False and error > EXACT_BELOW_ERROR
-    words += f", over {len(here)} network{'s' * (len(here) > 1)}"
+    words += f", over {len(correlations)} network{'s' * (len(correlations) > 1)}"
     words += f", whose mean square error, up to {error:.2g}, is no exact fit as in the paper" * other
     return Finding(
         holds=None if other else holds,
