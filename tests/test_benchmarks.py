@@ -1,3 +1,5 @@
+"""Benchmarks by name, and the table of a GPU."""
+
 import pytest
 from elsewhere import NAME, elsewhere
 from torch import nn

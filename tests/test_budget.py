@@ -1,3 +1,5 @@
+"""Work that is foreseen to take too long is stopped, by a clock that the tests turn."""
+
 import numpy as np
 import pytest
 import torch

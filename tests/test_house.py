@@ -63,6 +63,15 @@ def test_the_map_names_every_folder_once():
     assert len(named) == len(set(named))
 
 
+def test_every_file_says_what_it_is():
+    """By a sentence at its head."""
+    folders = ("src", "tests", "benchmarks", "docs")
+    files = [path for name in folders for path in sorted((REPOSITORY / name).rglob("*.py"))]
+    assert len(files) > 600
+    silent = [p.relative_to(REPOSITORY).as_posix() for p in files if not ast.get_docstring(tree_of(p))]
+    assert not silent, f"begin them with a sentence on what they hold:{listed(silent)}"
+
+
 def recipes():
     """The recipes of CONTRIBUTING.md: the title and the text of each."""
     parts = re.split(r"^## (Add .*)$", (REPOSITORY / "CONTRIBUTING.md").read_text(), flags=re.MULTILINE)

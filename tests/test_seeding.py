@@ -1,3 +1,5 @@
+"""Seeds are resolved once and recorded, and global random states left alone."""
+
 import numpy as np
 import pytest
 

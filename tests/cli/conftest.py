@@ -1,3 +1,5 @@
+"""What the tests of the command line share: a runner of commands."""
+
 import pytest
 from typer.testing import CliRunner
 

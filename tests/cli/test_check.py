@@ -1,3 +1,5 @@
+"""`inscape check`: the table of the library, with reasons for what does not apply; errors are one line."""
+
 import json
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Commands with files of networks and tables: what they print, as text and JSON; errors are one line."""
+
 import importlib
 import json
 

@@ -1,3 +1,5 @@
+"""`inscape demo`: its table, its correlation and its pictures, the same each time."""
+
 import json
 import math
 import re

@@ -1,3 +1,5 @@
+"""Commands on images: folders of them, layouts, and what cannot be read."""
+
 import json
 
 import numpy as np

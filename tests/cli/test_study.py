@@ -1,3 +1,5 @@
+"""`inscape study`: run, list, show, export and add, stores, grids in TOML, and what code is trusted."""
+
 import csv
 import json
 import os

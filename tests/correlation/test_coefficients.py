@@ -1,3 +1,5 @@
+"""Coefficients of correlation against scipy, closed forms and simulation."""
+
 import numpy as np
 import pytest
 from hypothesis import given

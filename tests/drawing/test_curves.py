@@ -1,3 +1,5 @@
+"""Curves, fits and intervals are drawn where they are known."""
+
 import numpy as np
 
 from inscape.drawing.curves import draw_fit, draw_intervals, draw_runs

@@ -1,3 +1,5 @@
+"""Colours of classes can be told apart, and do not depend on which classes are shown."""
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb

@@ -1,3 +1,5 @@
+"""What `plot` of every result draws, on which Axes, and what is left behind in pyplot."""
+
 import importlib
 import inspect
 import subprocess

@@ -1,3 +1,5 @@
+"""Pictures of univariate nets hold the numbers that they show."""
+
 import numpy as np
 import pytest
 

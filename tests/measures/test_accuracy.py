@@ -1,3 +1,5 @@
+"""Accuracies no better than chance are noticed, and weak ones left alone."""
+
 import warnings
 
 import numpy as np

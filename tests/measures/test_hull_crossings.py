@@ -1,3 +1,5 @@
+"""Hull crossings against hyperplanes by hand and evaluated corners."""
+
 import json
 
 import numpy as np

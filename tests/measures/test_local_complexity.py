@@ -1,3 +1,5 @@
+"""Local complexity against closed forms, numerical integration and counted knots."""
+
 import json
 import math
 

@@ -1,3 +1,5 @@
+"""Margins, norms and the distance to the start against closed forms."""
+
 import copy
 import itertools
 import json

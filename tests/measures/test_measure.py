@@ -1,3 +1,5 @@
+"""`measure`: a row for each measure on every kind of model, or the reason why there is no number."""
+
 import json
 from functools import partial
 

@@ -1,3 +1,5 @@
+"""`rank`: the order of models, and the probability that it is right."""
+
 import json
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Local rank and total variation against the singular values and the norm of known Jacobians."""
+
 import json
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""`region_count`: mean, error and interval against closed forms, simulation and the regions themselves."""
+
 import json
 import math
 import warnings

@@ -1,3 +1,5 @@
+"""Adversarial accuracy against margins in closed form."""
+
 import json
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Sharpness against dense Hessians and linear least squares."""
+
 import json
 
 import numpy as np

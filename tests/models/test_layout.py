@@ -1,3 +1,5 @@
+"""Images whose channels come first or last."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Models from files and factories, and files that are refused."""
+
 import json
 import sys
 import zipfile

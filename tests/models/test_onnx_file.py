@@ -1,3 +1,5 @@
+"""ONNX files as models: labels and scores, files that change, and what is refused."""
+
 import numpy as np
 import onnx
 import pytest

@@ -1,3 +1,5 @@
+"""A model behind a normalisation is the model with a normalising layer."""
+
 import copy
 import json
 

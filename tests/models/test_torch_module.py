@@ -1,3 +1,5 @@
+"""A torch module is left as it was found, whatever is evaluated of it."""
+
 import random
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""`wrap`: labels and scores of every kind of model are the library's own."""
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,3 +1,5 @@
+"""The oracle in rational arithmetic against closed forms."""
+
 from fractions import Fraction
 
 import numpy as np

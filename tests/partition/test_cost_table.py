@@ -1,3 +1,5 @@
+"""`cost` foresees what is then counted."""
+
 from dataclasses import replace
 
 import numpy as np

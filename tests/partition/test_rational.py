@@ -1,3 +1,5 @@
+"""Exact counts of networks against rational arithmetic, and inputs near the ends of floats."""
+
 from collections import Counter
 
 import numpy as np

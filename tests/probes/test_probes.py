@@ -1,3 +1,5 @@
+"""Segments, simplices and patches: their points, and what is refused."""
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,3 +1,5 @@
+"""Random probes: every set of points as likely as it should be, and the same for the same seed."""
+
 from collections import Counter
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Studies of univariate nets: what they write, and findings on tables made by hand."""
+
 import html
 from concurrent.futures import ThreadPoolExecutor
 

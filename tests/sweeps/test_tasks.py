@@ -1,3 +1,5 @@
+"""Keys and seeds of configurations depend on their content alone."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

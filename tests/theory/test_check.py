@@ -1,3 +1,5 @@
+"""Verdicts of checks, and the table of statements."""
+
 import json
 import math
 

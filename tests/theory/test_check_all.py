@@ -1,3 +1,5 @@
+"""`check_all`: every statement in each of its forms, or the reason why it does not apply."""
+
 import json
 
 import numpy as np

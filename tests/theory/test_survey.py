@@ -1,3 +1,5 @@
+"""`survey`: a small one, and the table of the docs."""
+
 import importlib
 import json
 from pathlib import Path

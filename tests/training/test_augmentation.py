@@ -1,3 +1,5 @@
+"""Crops, mirror images and mixup are what they should be."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Models by their settings: splits, kinds, normalisation, and many at once."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""The Lightning callback measures and changes nothing."""
+
 import logging
 import sys
 

@@ -1,3 +1,5 @@
+"""The training loop against steps by hand."""
+
 import json
 import warnings
 from copy import deepcopy

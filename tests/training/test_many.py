@@ -1,3 +1,5 @@
+"""Many networks trained together are each trained alone."""
+
 import copy
 from dataclasses import replace
 

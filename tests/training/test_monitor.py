@@ -1,3 +1,5 @@
+"""The monitor measures at its steps, and leaves the weights bit for bit."""
+
 import copy
 import random
 

@@ -1,3 +1,5 @@
+"""Networks of ours: sizes, initial weights, and which are piecewise affine."""
+
 import re
 from pathlib import Path
 

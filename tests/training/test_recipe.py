@@ -1,3 +1,5 @@
+"""Learning rates by step are those of torch, and recipes that cannot be are refused."""
+
 import math
 
 import pytest

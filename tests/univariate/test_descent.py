@@ -1,3 +1,5 @@
+"""Gradient descent on univariate nets against a dense loop, and how it says where it ended."""
+
 import numpy as np
 import pytest
 

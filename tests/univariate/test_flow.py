@@ -1,3 +1,5 @@
+"""Gradient flow against an example of the paper, tiny steps of descent and general solvers."""
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

@@ -1,3 +1,5 @@
+"""The KKT residual against closed forms and general solvers."""
+
 from itertools import product
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Univariate nets: values, knots, changes of slope, canonical forms, and torch modules."""
+
 import numpy as np
 import pytest
 import torch

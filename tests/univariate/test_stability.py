@@ -1,3 +1,5 @@
+"""Sharpness, flattest nets and the chain of inequalities, against dense Hessians, quadrature, brute force."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings

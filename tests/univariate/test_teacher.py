@@ -1,3 +1,5 @@
+"""Teachers, and the least error that a net of given width can have."""
+
 import numpy as np
 import pytest
 from hypothesis import given

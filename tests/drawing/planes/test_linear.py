@@ -1,3 +1,5 @@
+"""Pictures of linear regions on planes: each face and edge once, in the colour that says what it is."""
+
 import itertools
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Operations of ONNX files as nodes of a graph, one by one against onnxruntime."""
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper

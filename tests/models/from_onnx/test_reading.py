@@ -1,3 +1,5 @@
+"""Whole ONNX files as graphs: scores are those of the file, counts those of the module it came from."""
+
 import copy
 import re
 import subprocess

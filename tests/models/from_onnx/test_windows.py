@@ -1,3 +1,5 @@
+"""Convolution, pooling, padding and slicing in ONNX files of random settings, against onnxruntime."""
+
 import itertools
 import math
 

@@ -1,3 +1,5 @@
+"""The graph of a torch module evaluates like the module, or says which operation it does not hold."""
+
 import copy
 import random
 

@@ -1,3 +1,5 @@
+"""Our own convolution against that of torch."""
+
 import itertools
 
 import pytest

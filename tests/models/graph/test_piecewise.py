@@ -1,3 +1,5 @@
+"""Windows and derivatives of piecewise-linear operations against torch and differences."""
+
 import itertools
 import math
 

@@ -1,3 +1,5 @@
+"""Trees of scikit-learn as arrays compute what the estimator computes, bit for bit."""
+
 import subprocess
 import sys
 

@@ -1,3 +1,5 @@
+"""`decision_regions` on functions whose regions are known."""
+
 import json
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""How much weight vectors cluster, against sets whose clusters are known."""
+
 import sys
 from types import SimpleNamespace
 

@@ -1,3 +1,5 @@
+"""Findings on grokking, on tables made by hand."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""The map of local complexity: lengths of boundary against sampling, and the images that networks learn."""
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,3 +1,5 @@
+"""Data sets by name and from files, and files that cannot be read."""
+
 import io
 import zipfile
 

@@ -1,3 +1,5 @@
+"""Folders of images as data, also of more than the memory holds."""
+
 import numpy as np
 import pytest
 from PIL import Image

@@ -1,3 +1,5 @@
+"""Random subsets are balanced and nested."""
+
 import numpy as np
 import pytest
 from hypothesis import given

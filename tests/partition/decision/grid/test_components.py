@@ -1,3 +1,5 @@
+"""Connected components on a grid against a search breadth first."""
+
 import numpy as np
 import pytest
 from breadth_first import count_breadth_first

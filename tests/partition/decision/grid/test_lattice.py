@@ -1,3 +1,5 @@
+"""Grids cover their probe, and their points have the neighbours that they should."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Exact decision regions of trees along segments, against `predict` beside every boundary."""
+
 import itertools
 from dataclasses import FrozenInstanceError, fields, replace
 from fractions import Fraction
