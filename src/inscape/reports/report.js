@@ -1,4 +1,5 @@
 "use strict";
+// What a reader may do on the page of a report: choose light or dark, sort tables, choose the axes of charts.
 (() => {
   const root = document.documentElement;
   const read = (element) => JSON.parse(element.textContent);
