@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import inscape
-from inscape.measures.measure import FUNCTIONS
+from inscape.measures.measure import FUNCTIONS, measure
 
 DOCS = Path(__file__).parents[1] / "docs"
 spec = importlib.util.spec_from_file_location("reference_pages", DOCS / "reference_pages.py")
@@ -40,6 +40,14 @@ NO_NUMBERS = {
 def test_every_public_name_is_in_the_index_once():
     listed = [name for _, names in pages.groups().values() for name in names]
     assert sorted(listed) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_the_page_of_measures_and_the_docstring_of_measure_name_each(name):
+    """The count of regions has pages of its own."""
+    page = (DOCS / "measures.md").read_text()
+    assert name == "region_count" or re.search(rf"^\|.*`{name}\(", page, re.MULTILINE)
+    assert f'"{name}"' in measure.__doc__
 
 
 @pytest.mark.parametrize("name", PUBLIC)
