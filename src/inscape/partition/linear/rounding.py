@@ -51,7 +51,12 @@ _Quadruple = tuple[Tensor, Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """The entries of a node at some points, (n, ...), and the scale of their rounding errors."""
+    """The entries of a node at some points, and the scale of their rounding errors.
+
+    Attributes:
+        values: the entries, (n, ...).
+        sizes: the size of the numbers that each was computed from, (n, ...).
+    """
 
     values: Tensor
     sizes: Tensor
@@ -252,7 +257,14 @@ class RoundingBounds(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PlaneRounding:
-    """Bounds for the rounding error of a node's entries at vertices with coordinates `xy`."""
+    """Bounds for the rounding error of a node's entries at vertices.
+
+    Attributes:
+        graph: the network.
+        plane: where coordinates lie in the input space.
+        xy: the coordinates of the vertices, (v, 2).
+        node: the number of the node.
+    """
 
     graph: Graph
     plane: Plane

@@ -59,7 +59,14 @@ MOST_NUMBERS_IN_BLOCK = 2**22
 
 
 class Limits(NamedTuple):
-    """How fine cells on a probe may become, and how many samples they may take."""
+    """How fine cells on a probe may become, and how many samples they may take.
+
+    Attributes:
+        depth: vertices lie on multiples of 2^-depth of the probe's sides.
+        start: how often all cells are cut at first.
+        blur: how far a boundary may be from where it is drawn, as a fraction of the side.
+        budget: the most samples.
+    """
 
     depth: int
     start: int

@@ -76,7 +76,13 @@ class Lineage:
 
 @dataclass(eq=False)
 class Chunk:
-    """A finished chunk of the complex, with the label of each face if labels were asked for."""
+    """A finished chunk of the complex.
+
+    Attributes:
+        planar: its vertices, edges and faces.
+        lineage: for each layer which of its patterns belongs to each face.
+        labels: the label of each face, (f,), if labels were asked for.
+    """
 
     planar: PlanarComplex
     lineage: Lineage

@@ -187,7 +187,17 @@ def boundary_distance(
 
 @dataclass(order=True)
 class _Waiting:
-    """What may be nearer than the upper bound: a facet to cross, or a boundary between labels to reach."""
+    """What may be nearer than the upper bound: a facet to cross, or a boundary between labels to reach.
+
+    Attributes:
+        bound: how far it is at least.
+        number: tells those of equal bound apart.
+        region: the linear region that it belongs to.
+        constraint: the facet, by its number in the region; -1 for a boundary.
+        rival: the label beyond the boundary; -1 for a facet.
+        is_sharp: whether the bound is the distance to what it really is, not only to its hyperplane.
+        u: its nearest point, once that is known.
+    """
 
     bound: float
     number: int

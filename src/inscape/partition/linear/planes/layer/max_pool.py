@@ -186,7 +186,13 @@ def _of_joined(values: Any, faces: Ints) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _WindowRoundingBounds:
-    """Rounding bounds of differences between two entries of a window, at vertices with coordinates `xy`."""
+    """Rounding bounds of differences between two entries of a window at vertices.
+
+    Attributes:
+        rounding: the bounds of the node's entries.
+        xy: the coordinates of the vertices, (v, 2).
+        table: the node's entries in each window, (windows, size); -1 for one that is known without error.
+    """
 
     rounding: PlaneRounding
     xy: Floats
