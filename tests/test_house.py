@@ -337,12 +337,10 @@ def kinds(path):
 
 def test_a_class_name_has_one_meaning():
     """Options of the command line are called as what they set; `drawing` imports no array types."""
-    arrays = set(kinds(ROOT / "arrays.py"))
     where = defaultdict(set)
     for path in FILES:
-        in_drawing = room(path).startswith("drawing/")
         for name in kinds(path):
-            if not (in_drawing and name in {*arrays, "Mask"}) and not room(path).startswith("cli/"):
+            if room(path) != "drawing/__init__.py" and not room(path).startswith("cli/"):
                 where[name].add(room(path))
     twice = [f"{name}: {', '.join(sorted(rooms))}" for name, rooms in where.items() if len(rooms) > 1]
     assert not twice, f"rename one, or make them one:{listed(twice)}"
@@ -358,11 +356,11 @@ def test_kinds_are_noticed(tmp_path):
 
 
 def test_arrays_have_one_name_each():
-    """By what they hold, in `arrays.py`; `drawing`, which imports nothing of ours, has aliases of its own."""
+    """By what they hold, in `arrays.py`; `drawing`, which imports nothing of ours, has its own names."""
     spelt_out = [
         f"{room(path)}:{node.lineno}"
         for path in FILES
-        if not room(path).startswith("drawing/") and path.name != "arrays.py"
+        if room(path) not in ("arrays.py", "drawing/__init__.py")
         for node in nodes_of(path)
         if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node).endswith("NDArray")
     ]

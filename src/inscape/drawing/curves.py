@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Floats
 from inscape.drawing.axes import axes_or_new, ink
 from inscape.drawing.measures import MARKERS
 from inscape.drawing.palette import TEN
 
-Floats = npt.NDArray[np.float64]
 Curve = tuple[Floats, Floats, Floats, Floats]
 """Steps, means, and the ends of the interval of each mean (NaN for none)."""
 

@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Floats, Ints
 from inscape.drawing.axes import axes_or_new, colour_bar, ink
 from inscape.drawing.palette import TEN, Classes
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import draw_legend
-
-Floats = npt.NDArray[np.float64]
 
 
 def draw_layers(values: Floats, names: Sequence[str], *, ylabel: str, title: str, ax: Any = None) -> Any:
@@ -115,7 +113,7 @@ MARKERS = "osD^vP*X<>"
 
 
 def draw_counts(
-    counts: npt.NDArray[np.int64], mean: float, interval: tuple[float, float], *, title: str, ax: Any = None
+    counts: Ints, mean: float, interval: tuple[float, float], *, title: str, ax: Any = None
 ) -> Any:
     """How many probes have how many regions, with the mean and its 95 % interval."""
     ax = axes_or_new(ax, (5.6, 3.4))
@@ -155,7 +153,7 @@ def draw_ranking(
 
 
 def draw_scatter(
-    groups: dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]],
+    groups: dict[str, tuple[Floats, Floats]],
     *,
     xlabel: str,
     ylabel: str,

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Floats, Ints
 from inscape.drawing.axes import axes_or_new, draw_spans, ink, legend_beside
 from inscape.drawing.palette import Classes, Colour, in_order
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import dot_in_legend, short
 from inscape.drawing.planes.polygons import draw_edges, faces_by_group, fill_faces
 from inscape.drawing.segment_curves import Dots, draw_dots
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[Any]
 
 MOST_PAIRS = 10
 """Of a legend."""

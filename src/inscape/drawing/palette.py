@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from inscape.drawing import Floats, Hashes, Ints
 
 Colour = tuple[float, float, float]
 
@@ -112,7 +113,7 @@ def ink_on(colour: Colour) -> str:
     return "black" if 0.299 * r + 0.587 * g + 0.114 * b > 0.5 else "white"
 
 
-def pattern_colours(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def pattern_colours(hashes: Hashes) -> Ints:
     """The index into `PATTERNS` for each hash: the lowest bit says light or dark, five more the colour.
 
     Hashes whose lowest bit differs between neighbours make every border visible, whatever the reader's eyes.
@@ -120,7 +121,7 @@ def pattern_colours(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     return (hashes & np.uint64(63)).astype(np.int64)
 
 
-def _patterns() -> npt.NDArray[np.float64]:
+def _patterns() -> Floats:
     """64 muted colours: even ones light, odd ones darker, both from blue to sand."""
     ends = np.array([[[0.80, 0.87, 0.94], [0.97, 0.91, 0.78]], [[0.44, 0.57, 0.72], [0.76, 0.62, 0.40]]])
     t = np.linspace(0, 1, 32)[:, None, None]

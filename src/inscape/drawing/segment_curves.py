@@ -4,15 +4,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Array, Bools, Floats, Ints
 from inscape.drawing.axes import axes_or_new, draw_spans, fitted_text, ink
 from inscape.drawing.palette import Classes, deeper, ink_on
 from inscape.drawing.planes.frame import as_images
 from inscape.drawing.planes.names import FONT_SIZES, draw_legend, short
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _MOST_CURVES = 10
 
 
@@ -27,7 +25,7 @@ class Dots(NamedTuple):
 
     t: Floats
     labels: Ints | None
-    is_on: npt.NDArray[np.bool_]
+    is_on: Bools
 
 
 def draw_segment(
@@ -38,9 +36,9 @@ def draw_segment(
     classes: Classes,
     title: str,
     samples: Floats | None = None,
-    top_scores: npt.NDArray[Any] | None = None,
+    top_scores: Array | None = None,
     top_labels: Ints | None = None,
-    anchors: npt.NDArray[Any] | None = None,
+    anchors: Array | None = None,
     dots: Dots | None = None,
     ax: Any = None,
 ) -> Any:
@@ -139,7 +137,7 @@ def _fit_between(left: float, right: float, text: Any, renderer: Any) -> None:
 
 
 def _draw_scores(
-    ax: Any, t: Floats, scores: npt.NDArray[Any], labels: Ints, colours: dict[int, Any], band: float
+    ax: Any, t: Floats, scores: Array, labels: Ints, colours: dict[int, Any], band: float
 ) -> None:
     """The winner's score in its colour, the runner-up dotted; both lifted above the band.
 

@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Floats, Ints
 from inscape.drawing.axes import axes_or_new, colour_bar, ink
 from inscape.drawing.palette import TEN
-
-Floats = npt.NDArray[np.float64]
 
 
 def draw_function(
@@ -45,9 +43,7 @@ def draw_function(
     return ax
 
 
-def draw_region_table(
-    place: Floats, slope: Floats, counts: npt.NDArray[np.int64], effective: int, *, ax: Any = None
-) -> Any:
+def draw_region_table(place: Floats, slope: Floats, counts: Ints, effective: int, *, ax: Any = None) -> Any:
     """Draw the number of linear regions over both tolerances, the plateau framed."""
     ax = axes_or_new(ax, (5.6, 4.2))
     shown = np.log10(np.maximum(counts, 1))
@@ -68,7 +64,7 @@ def draw_region_table(
 
 
 def draw_losses(
-    runs: Mapping[str, tuple[npt.NDArray[np.int64], Floats]],
+    runs: Mapping[str, tuple[Ints, Floats]],
     *,
     mark: float | None = None,
     colours: Sequence[str] = TEN,

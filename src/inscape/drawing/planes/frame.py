@@ -5,12 +5,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Array, Bools, Floats, Ints
 from inscape.drawing.axes import ink
 from inscape.drawing.palette import Classes, deeper
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_STRETCH = 4.0
 """Features whose extents differ by no more than this factor are drawn true to scale."""
@@ -41,12 +39,12 @@ class Scene:
 
     domain: Floats
     marks: Floats = field(default_factory=_none)
-    images: npt.NDArray[Any] = field(default_factory=_none)
+    images: Array = field(default_factory=_none)
     mark_names: tuple[str, ...] = ()
     axis_names: tuple[str, str] | None = None
     points: Floats = field(default_factory=_none)
-    point_labels: npt.NDArray[np.int64] | None = None
-    in_plane: npt.NDArray[np.bool_] | None = None
+    point_labels: Ints | None = None
+    in_plane: Bools | None = None
 
     @property
     def occupied(self) -> Floats:
@@ -147,7 +145,7 @@ def _write_beside(ax: Any, mark: Floats, away_from: Floats, name: str) -> None:
     )
 
 
-def as_images(points: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
+def as_images(points: Array) -> Floats | None:
     """Points as pictures (n, height, width) or (n, height, width, 3) in 0..1, or None if they are not images.
 
     Recognised are (h, w), (1, h, w), (3, h, w), (h, w, 1) and (h, w, 3) with sides of at least 4.
@@ -168,9 +166,7 @@ def as_images(points: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
     return (x - low) / (high - low) if high > low else np.zeros_like(x)
 
 
-def place_image(
-    ax: Any, image: npt.NDArray[np.float64], at: tuple[float, float], away_from: tuple[float, float]
-) -> None:
+def place_image(ax: Any, image: Floats, at: tuple[float, float], away_from: tuple[float, float]) -> None:
     """Put a framed thumbnail beside `at`, on the side that faces away from `away_from`."""
     direction = np.subtract(at, away_from)
     ax.add_artist(_thumbnail()(ax, image, at, direction / (float(np.hypot(*direction)) or 1.0)))

@@ -5,16 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Bools, Floats, Ints
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import Classes, class_colours, ink_on
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import Raster, draw_legend, write_names
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def draw_plane(
@@ -84,7 +80,7 @@ def _to_plane(frame: Floats, uv: Floats) -> Floats:
     return np.asarray(frame[0] + uv @ frame[1:])
 
 
-def _extended(labels: Ints, inside: Mask) -> Ints:
+def _extended(labels: Ints, inside: Bools) -> Ints:
     """Labels, those outside from the nearest square inside: half squares at a slanted border are its own."""
     from scipy.ndimage import distance_transform_edt
 

@@ -4,14 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Array, Bools, Floats, Ints
 from inscape.drawing.axes import fitted_text, legend_beside, lines_beside
 from inscape.drawing.palette import Classes, deeper, in_order, ink_on
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 MOST_NAMES = 20
 """In a picture: as many classes as have colours that can be told apart."""
@@ -87,7 +83,7 @@ def raster_of_edges(ends: Floats, sides: Ints, domain: Floats) -> Raster:
 
 
 def draw_legend(
-    ax: Any, labels: Ints, areas: npt.NDArray[Any], classes: Classes, point_labels: Ints | None = None
+    ax: Any, labels: Ints, areas: Array, classes: Classes, point_labels: Ints | None = None
 ) -> None:
     """The classes with the largest areas, as many as fit beside the Axes.
 
@@ -199,7 +195,7 @@ class _Places:
             else:
                 text.set_position(place)
 
-    def _tries(self, region: int, text: Any, square: Floats, covered: Mask, renderer: Any) -> Any:
+    def _tries(self, region: int, text: Any, square: Floats, covered: Bools, renderer: Any) -> Any:
         """A place at each font size, None where the text does not fit into its region."""
         inside = self._raster.regions == region
         for size in FONT_SIZES:
@@ -208,7 +204,7 @@ class _Places:
             need = np.ceil(np.array([box.height, box.width]) / square).astype(int)
             yield _deepest_box(inside, covered, need, square, self._raster)
 
-    def _covered(self, square: Floats, renderer: Any) -> Mask:
+    def _covered(self, square: Floats, renderer: Any) -> Bools:
         """The squares under points and thumbnails."""
         from scipy.ndimage import maximum_filter
 
@@ -232,7 +228,7 @@ class _Places:
         return thumbnails + [t for t in self._ax.texts if t not in self._names.values()]
 
 
-def _deepest_box(inside: Mask, covered: Mask, need: Ints, square: Floats, raster: Raster) -> Floats | None:
+def _deepest_box(inside: Bools, covered: Bools, need: Ints, square: Floats, raster: Raster) -> Floats | None:
     """The middle of the box of `need` squares deepest inside a region that covers nothing; None if none.
 
     Args:
@@ -256,7 +252,7 @@ def _deepest_box(inside: Mask, covered: Mask, need: Ints, square: Floats, raster
     return np.asarray(raster.middles(square_of)[0])
 
 
-def _depth(inside: Mask, square: Floats) -> Floats:
+def _depth(inside: Bools, square: Floats) -> Floats:
     """How far each square is from the nearest one that is not inside, the picture's border included."""
     from scipy.ndimage import distance_transform_edt
 

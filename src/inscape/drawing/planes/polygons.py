@@ -8,15 +8,13 @@ be drawn.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.drawing import Array, Floats, Hashes, Ints
 from inscape.drawing.axes import axes_or_new, colour_bar
 from inscape.drawing.palette import PATTERNS, Classes, pattern_colours
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import draw_legend, raster_of_edges, write_names
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[Any]
 PackedPolygons = tuple[Floats, Ints, Ints]
 """Coordinates of the vertices, the vertices of all faces, and where those of each face start."""
 
@@ -36,7 +34,7 @@ def draw_faces(
     start: Ints,
     ends: Ints,
     *,
-    values: npt.NDArray[Any],
+    values: Array,
     kind: str,
     edges: bool,
     scene: Scene,
@@ -82,7 +80,7 @@ def draw_faces(
     return ax
 
 
-def _fill_patterns(ax: Any, values: npt.NDArray[np.uint64], faces: PackedPolygons) -> Any:
+def _fill_patterns(ax: Any, values: Hashes, faces: PackedPolygons) -> Any:
     paths, group = faces_by_group(*faces, pattern_colours(values))
     return fill_faces(ax, paths, len(values), facecolors=PATTERNS[group])
 
@@ -130,7 +128,7 @@ def _range(values: Floats, faces: PackedPolygons) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _beyond(filled: Any, values: npt.NDArray[Any]) -> str:
+def _beyond(filled: Any, values: Array) -> str:
     """At which ends of the colour bar there are values beyond it."""
     low, high = (values < filled.norm.vmin).any(), (values > filled.norm.vmax).any()
     return "both" if low and high else "min" if low else "max" if high else "neither"
