@@ -2,7 +2,7 @@
 
 Run `python -m benchmarks architectures`: for each network evaluations, time and peak memory of the region
 count on random segments, and the time of as many forward passes in batches of the same length; then the
-cost of an exact walk along a short piece of a full-width ResNet-18 segment, foreseen and measured. Weights
+cost of an exact walk along a short stretch of a full-width ResNet-18 segment, foreseen and measured. Weights
 are random; the statistics of batch-norm are those of the points, as training leaves them, and scores are
 shifted so that classes are about equally frequent. What a process does once, such as loading compiled
 loops, is done before. SEGMENTS in the environment gives the number of segments (100), NETWORKS names some
@@ -28,7 +28,7 @@ TIME_BAR, MEMORY_BAR, COST_BAR = 1.15, 2.0, 0.25
 N_TIMED = 10
 """Forward passes before the count, and as many after it, so that a machine that slows down slows both."""
 PIECES_WALKED = 1500
-"""Of the exact piece, of which some hundred are walked to foresee the time of the rest."""
+"""Of the exact stretch, of which some hundred are walked to foresee the time of the rest."""
 
 
 class Transformer(nn.Module):
@@ -207,8 +207,8 @@ def seconds_of_batch(module: nn.Module, batch: Tensor) -> float:
     return (time.perf_counter() - start) / N_TIMED
 
 
-def exact_piece() -> None:
-    """Print the cost of an exact walk along a short piece, foreseen and as it is."""
+def exact_stretch() -> None:
+    """Print the cost of an exact walk along a short stretch, foreseen and as it is."""
     from inscape.partition.cost_table import exact_segments_cost
 
     module, rng = resnet18(), np.random.default_rng(0)
@@ -217,10 +217,10 @@ def exact_piece() -> None:
     model = inscape.wrap(module)
     foreseen = exact_segments_cost(model, [whole])
     share = min(1.0, PIECES_WALKED / foreseen["n_pieces"])
-    piece = inscape.Segment(ends[0], ends[1], span=(0.3, 0.3 + share))
-    foreseen = exact_segments_cost(model, [piece])
+    stretch = inscape.Segment(ends[0], ends[1], span=(0.3, 0.3 + share))
+    foreseen = exact_segments_cost(model, [stretch])
     start = time.perf_counter()
-    regions = inscape.linear_regions(model, piece)
+    regions = inscape.linear_regions(model, stretch)
     seconds = time.perf_counter() - start
     print(
         f"exact, {share:.2%} of a ResNet-18 segment: foreseen {foreseen['n_pieces']:,} linear pieces and "
@@ -239,7 +239,7 @@ def main() -> None:
         if is_wanted(name):
             count(name, module, shape)
     if is_wanted("exact"):
-        exact_piece()
+        exact_stretch()
 
 
 if __name__ == "__main__":
