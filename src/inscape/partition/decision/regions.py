@@ -584,16 +584,21 @@ def check_plane(probe: Probe) -> None:
 def top_two(scores: Array) -> tuple[Array, Ints]:
     """The two highest scores of each row and their columns; a one-column score s reads as (-s/2, s/2).
 
-    >>> values, columns = top_two(np.array([[0.1, 0.7, 0.2]]))
+    Of equal scores the first ones count, as for labels.
+
+    >>> values, columns = top_two(np.array([[0.1, 0.7, 0.2], [0.5, 0.5, 0.5]]))
     >>> values.tolist(), columns.tolist()
-    ([[0.7, 0.2]], [[1, 2]])
+    ([[0.7, 0.2], [0.5, 0.5]], [[1, 2], [0, 1]])
     """
     if scores.shape[1] == 1:
         scores = np.column_stack([-scores / 2, scores / 2])
-    columns = np.argpartition(-scores, 1, axis=1)[:, :2]
-    values = np.take_along_axis(scores, columns, axis=1)
-    order = np.argsort(-values, axis=1, kind="stable")
-    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
+    rows, rest = np.arange(len(scores)), scores.copy()
+    values, columns = np.empty((len(scores), 2), scores.dtype), np.empty((len(scores), 2), np.int64)
+    for k in range(2):  # several times as fast as a partition of each row
+        columns[:, k] = rest.argmax(axis=1)
+        values[:, k] = rest[rows, columns[:, k]]
+        rest[rows, columns[:, k]] = -np.inf
+    return values, columns
 
 
 def sample_top_scores(model: Model, probe: Probe, boundaries: Floats, n: int = 400) -> TopScores | None:
