@@ -171,7 +171,8 @@ def graph_of(model: Model, input_shape: tuple[int, ...], points: Callable[[], Fl
     check_precision(model)
     graph = model.graph(input_shape)
     if not graph.is_confirmed:
-        _confirm(graph, model, points())
+        with model.session():
+            _confirm(graph, model, points())
     return graph
 
 
