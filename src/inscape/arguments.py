@@ -23,7 +23,7 @@ def whole_number(value: Any, name: str, at_least: int, error: type[InscapeError]
     """
     try:
         number = int(value)
-        is_whole = not isinstance(value, str | bytes) and number == value
+        is_whole = not isinstance(value, str | bytes | bool) and number == value
     except (TypeError, ValueError, OverflowError):
         number, is_whole = at_least, False
     if not is_whole or number < at_least:

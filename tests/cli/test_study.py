@@ -336,11 +336,65 @@ def test_set_changes_any_setting_and_the_report_says_so(run):
         ("\nby =", "\nrandom_state = -1\nby =", "random_state = -1 must be a whole number"),
         ("\nby =", "\nprogress = true\nby =", "unknown argument 'progress'"),
         ('by = ["max_depth"]', "by = 3", "by = 3 must be a column's name, or a list of some"),
+        ("\nby =", "\nmin_train_accuracy = 50\nby =", "min_train_accuracy = 50 must be a number from 0 to 1"),
+        ('model = "tree"', 'modle = "tree"', "did you mean it by 'modle'?"),
+        ("n_test", "n_tset", "did you mean 'n_test'"),
+        ("n_test = 100", "n_test = true", "n_test=True is not a whole number"),
+        ("n_probes = 5", "seed = 5", "seed is no key of the grid; the study draws seeds (--seed)"),
+        ("n_probes = 5", "replicate = 5", "replicate is no key of the grid"),
+        ("max_depth = [2, 3]", "max_depth = []", "max_depth = [] has no value"),
+        ("max_depth = [2, 3]", "max_depth = [3, 3]", "max_depth has the value 3 twice"),
+        (
+            "max_depth = [2, 3]",
+            "max_depth = [2, 2.5]",
+            "1 of its 2 configurations cannot be (at the scale smoke)",
+        ),
+        ("n_probes = 5", "measures = [3]", "measures = 3 must be a name, a list of names, or a table"),
+        (
+            "n_probes = 5",
+            'measures = [{region_count = {method = "exat"}}]',
+            "region_count: unknown method 'exat'",
+        ),
+        (
+            "n_probes = 5",
+            'measures = [{region_count = {n_probes = "5"}}]',
+            "n_probes='5' is not a whole number",
+        ),
+        (
+            "n_probes = 5",
+            "measures = [{local_complexity = {sigma = -1}}]",
+            "sigma=-1 must be a positive number",
+        ),
+        (
+            "replicates = 2",
+            'replicates = 2\nfunction = "abc"',
+            "'abc' names no code: expected package.module",
+        ),
+        ("replicates = 2", "replicates = 2\nmax_depth = 3", "it is a key of the [grid]"),
     ],
 )
 def test_a_file_is_checked_before_anything_runs(run, tmp_path, old, new, words):
     assert old in TOML
     (tmp_path / "depths.toml").write_text(TOML.replace(old, new))
+    assert words in run("run", "depths.toml", code=2)
+    assert not (tmp_path / "inscape-studies").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("hidden = [[16, -1]]", "hidden=[16, -1] must be whole numbers of at least 1"),
+        ("hidden = [16, 32]", "hidden=16 must be a list of whole numbers"),
+        ("width = 0", "width=0 must be a positive number, a factor"),
+        ('init = "hee"', "unknown init 'hee'"),
+        ("he_scale = -1", "he_scale=-1 must be a positive number"),
+        ('normalise = "yes"', "normalise='yes' must be true, false, or a list of mean and deviation"),
+        ("epoch = 3", "did you mean 'epochs'"),
+    ],
+)
+def test_networks_of_a_file_are_checked_before_anything_runs(run, tmp_path, setting, words):
+    grid = '[grid]\nmodel = "mlp"\nlearning_rate = 0.1\nbatch_size = 16\nepochs = 1\n'
+    (tmp_path / "depths.toml").write_text(grid + setting)
     assert words in run("run", "depths.toml", code=2)
     assert not (tmp_path / "inscape-studies").exists()
 

@@ -338,8 +338,56 @@ def test_own_measures_by_name_and_their_errors(x):
         inscape.measure(halves, x, measures=[spread, spread])
     with pytest.raises(InscapeError, match="margin is a measure of inscape"):
         inscape.measure(halves, x, measures={"margin": spread})
-    with pytest.raises(InscapeError, match="returned str: expected a number, one per point"):
+    with pytest.raises(InscapeError, match="measure word returned str: expected a number, one per point"):
         inscape.measure(halves, x, measures={"word": lambda model, x: "many"})
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda model, x: None, "measure mine returned NoneType: expected a number"),
+        (
+            lambda model, x: x[:7, 0],
+            "measure mine returned 7 numbers for 60 points: expected a number, one per",
+        ),
+        (lambda model, x: 1 / 0, "measure mine raised ZeroDivisionError: division by zero"),
+        (
+            lambda model: 1.0,
+            r"measure mine raised TypeError: .* takes 1 positional argument but 2 were given",
+        ),
+        (lambda model, x, *, k: k, "mine needs the setting k: .*functools.partial"),
+        (max, "max> does not say what it takes: expected a function of a model and points"),
+    ],
+)
+def test_what_a_function_of_ones_own_does_wrong_is_said_by_its_name(x, function, message):
+    with pytest.raises(InscapeError, match=message):
+        inscape.measure(halves, x, measures={"mine": function})
+
+
+def test_a_function_of_ones_own_may_collect_arguments(x):
+    table = inscape.measure(
+        halves, x, measures={"mine": lambda model, *points, **more: len(points) + len(more)}
+    )
+    assert (table["mine"]["value"], table["mine"]["settings"]) == (1.0, {"seed": None})
+
+
+def test_an_own_measure_without_a_finite_value_has_none_and_says_so(x):
+    holes = {
+        "few": lambda model, x: np.where(x[:, 0] < np.median(x[:, 0]), np.nan, 1),
+        "no": lambda m, x: np.inf,
+    }
+    rows = inscape.measure(halves, x, measures=holes).rows
+    assert [(row["value"], row["status"]) for row in rows] == [(None, "not applicable")] * 2
+    assert [row["note"] for row in rows] == [
+        "few is not a finite number at 30 of 60 points",
+        "no is not a finite number",
+    ]
+
+
+def test_an_own_measure_that_returns_a_result_is_read_back_as_it_was(x):
+    counted = {"counted": lambda model, x: inscape.region_count(model, x, n_probes=5, random_state=0)}
+    table = inscape.measure(halves, x, measures=counted)
+    assert type(table).from_dict(json.loads(json.dumps(table.to_dict()))).rows == table.rows
 
 
 @pytest.fixture
@@ -361,7 +409,7 @@ def test_another_package_adds_a_measure_by_an_entry_point(x):
     table = inscape.measure(halves, x, measures={"breadth": {"k": 2}})
     assert table["breadth"]["value"] == 2 * x.max()
     assert table["breadth"]["settings"]["k"] == 2
-    with pytest.raises(InscapeError, match="breadth needs the setting k"):
+    with pytest.raises(InscapeError, match=r"breadth needs the setting k: .*{'breadth': {'k': \.\.\.}}"):
         inscape.measure(halves, x, measures=["breadth"])
     with pytest.raises(InscapeError, match="unknown setting of breadth 'n'"):
         inscape.measure(halves, x, measures={"breadth": {"n": 2}})

@@ -34,7 +34,7 @@ from inscape.probes.source import PointSource, for_model
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, restored_fields
 from inscape.status import COMPLETE, Status
 from inscape.text_table import Columns, TableRow, notes_below, text_table
 
@@ -261,9 +261,12 @@ def _checked(name: str, settings: Settings) -> Settings:
     if callable(settings):
         if name in MEASURES:
             raise MeasureError(f"{name} is a measure of inscape: call your own {settings!r} otherwise")
+        if missing := own.lacking(settings, ()):
+            remedy = f"measures={{{name!r}: functools.partial(..., {missing}=...)}}"
+            raise MeasureError(f"{name} needs the setting {missing}", remedy=remedy)
         return settings
     if name not in MEASURES and name not in own.installed():
-        raise MeasureError(unknown_name("measure", name, [*MEASURES, *own.installed()]))
+        raise MeasureError(unknown_name("measure", name, {**MEASURES, **own.installed()}))
     if not isinstance(settings, Mapping):
         raise MeasureError(f"the settings of {name} are {settings!r}: give a dictionary, such as {{}}")
     settings = in_new_spelling(FUNCTIONS[name], settings) if name in FUNCTIONS else settings
@@ -272,24 +275,26 @@ def _checked(name: str, settings: Settings) -> Settings:
         if option not in known:
             raise MeasureError(unknown_name(f"setting of {name}", option, known))
     settings = DEFAULTS.get(name, {}) | dict(settings)
-    if name not in MEASURES:
-        missing = [k for k, v in own.settings_of(own.load(name)).items() if v is Parameter.empty]
-        if missing := [k for k in missing if k not in settings]:
-            raise MeasureError(f"{name} needs the setting {missing[0]}: measures={{{name!r}: ...}}")
+    if name not in MEASURES and (missing := own.lacking(own.load(name), settings)):
+        remedy = f"give it in Python, measures={{{name!r}: {{{missing!r}: ...}}}}"
+        raise MeasureError(f"{name} needs the setting {missing}", remedy=remedy)
     return settings
 
 
 def _measured(name: str, settings: Settings) -> Callable[..., TableRow]:
     """The function from model, source and how it is done to the row of a measure."""
     if callable(settings):
-        return partial(_own_row, settings)
-    return partial(MEASURES[name] if name in MEASURES else partial(_own_row, own.load(name)), **settings)
+        return partial(_own_row, name, settings)
+    return partial(
+        MEASURES[name] if name in MEASURES else partial(_own_row, name, own.load(name)), **settings
+    )
 
 
 def _own_row(
-    function: Callable[..., Any], model: Model, source: PointSource, how: Doing, /, **settings: Any
+    name: str, function: Callable[..., Any], model: Model, source: PointSource, how: Doing, /, **settings: Any
 ) -> TableRow:
-    return _row_of(_applied(own.apply, function, model, source, how.seed, how.progress, **settings))
+    applied = partial(own.apply, name, function, model, source, how.seed, how.progress)
+    return _row_of(_applied(applied, **settings))
 
 
 def _as_words(settings: Mapping[str, Any]) -> str:
@@ -445,7 +450,7 @@ def _row_of(result: Measurement | NotApplicableError) -> TableRow:
         method=result.method,
         status=result.status,
         note=note,
-        settings=result.settings | {"seed": result.provenance.seed},
+        settings=plain(result.settings) | {"seed": result.provenance.seed},
     )
 
 
@@ -459,10 +464,10 @@ def _row(
     settings: TableRow | None = None,
 ) -> TableRow:
     names = ("value", "std_error", "low", "high")
-    plain = {k: None if v is None or np.isnan(v) else float(v) for k, v in zip(names, numbers, strict=True)}
+    known = {k: None if v is None or np.isnan(v) else float(v) for k, v in zip(names, numbers, strict=True)}
     kind, detail = (status.kind, status.detail) if isinstance(status, Status) else (status, "")
     note = "; ".join(text for text in (detail, note) if text)
-    return plain | {"n": n, "method": method, "status": kind, "note": note, "settings": settings or {}}
+    return known | {"n": n, "method": method, "status": kind, "note": note, "settings": settings or {}}
 
 
 NOT_APPLICABLE = "not applicable"

@@ -11,14 +11,14 @@ on the command line, with an entry point in its pyproject.toml:
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from inscape.errors import MeasureError, NotApplicableError
+from inscape.errors import InscapeError, MeasureError, NotApplicableError
 from inscape.measures.measurement import Measurement, mean_with_error
 from inscape.models import Model
 from inscape.probes.source import PointSource
@@ -29,6 +29,7 @@ GROUP = "inscape.measures"
 """The entry points of packages that have measures."""
 NO_SETTINGS = {"model", "x", "y", "probes", "random_state", "progress", "budget", "n_jobs"}
 """Arguments of a measure that are not settings of it."""
+COLLECTING = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def installed() -> dict[str, EntryPoint]:
@@ -62,12 +63,24 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def settings_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The settings of a measure's function and their defaults, `Parameter.empty` where there is none."""
-    every = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    try:
+        every = [p for p in signature(function).parameters.values() if p.kind not in COLLECTING]
+    except (TypeError, ValueError) as error:  # some functions of C do not say
+        raise MeasureError(
+            f"{function!r} does not say what it takes: expected a function of a model and points"
+        ) from error
     named = [p for i, p in enumerate(every) if i >= 2 or p.kind is Parameter.KEYWORD_ONLY]
     return {p.name: p.default for p in named if p.name not in NO_SETTINGS}
 
 
+def lacking(function: Callable[..., Any], given: Collection[str]) -> str | None:
+    """The first setting that a measure's function requires and that is not given; None if there is none."""
+    required = (name for name, default in settings_of(function).items() if default is Parameter.empty)
+    return next((name for name in required if name not in given), None)
+
+
 def apply(
+    name: str,
     function: Callable[..., Any],
     model: Model,
     source: PointSource,
@@ -78,6 +91,7 @@ def apply(
     """What a function measures, as a result.
 
     Args:
+        name: what the measure is called.
         function: the measure.
         model: the wrapped model.
         source: the data.
@@ -90,11 +104,16 @@ def apply(
     if "y" in taken and y is None and taken["y"].default is Parameter.empty:
         raise NotApplicableError("needs y, the true classes")
     common = {"y": y, "random_state": seed, "progress": progress}
-    returned = function(model, x, **{k: v for k, v in common.items() if k in taken}, **settings)
+    try:
+        returned = function(model, x, **{k: v for k, v in common.items() if k in taken}, **settings)
+    except InscapeError:
+        raise
+    except Exception as fault:  # the code of others may raise anything
+        raise MeasureError(f"the measure {name} raised {type(fault).__name__}: {fault}") from fault
     if isinstance(returned, Measurement):
         return returned
     used = {k: v for k, v in settings_of(function).items() if v is not Parameter.empty} | settings
-    value, error, interval, n, method = _numbers(returned, function, len(x))
+    value, error, interval, n, method = _numbers(returned, name, len(x))
     return Measurement(
         value=value,
         std_error=error,
@@ -106,24 +125,25 @@ def apply(
     )
 
 
-def _numbers(
-    returned: Any, function: Callable[..., Any], n: int
-) -> tuple[float, float, tuple[float, float], int, str]:
-    """Value, error, interval, number of points and method of what a function returned."""
+def _numbers(returned: Any, name: str, n: int) -> tuple[float, float, tuple[float, float], int, str]:
+    """Value, error, interval, number of points and method of what the function of a measure returned."""
+    expected = "expected a number, one per point, or an inscape.measures.Measurement"
     try:
         array = np.asarray(
             returned.detach().cpu() if hasattr(returned, "detach") else returned, dtype=np.float64
         )
     except (TypeError, ValueError):
         array = np.empty((0, 0))
+    if returned is None or array.ndim > 1:
+        raise MeasureError(f"the measure {name} returned {type(returned).__name__}: {expected}")
+    if array.ndim == 1 and len(array) != n:
+        raise MeasureError(f"the measure {name} returned {len(array)} numbers for {n} points: {expected}")
+    if bad := int((~np.isfinite(array)).sum()):
+        where = f" at {bad} of {n} points" if array.ndim else ""
+        raise NotApplicableError(f"{name} is not a finite number{where}")
     if array.ndim == 0:
         return float(array), math.nan, (math.nan, math.nan), n, "own function"
-    if array.ndim == 1 and len(array):
-        return *mean_with_error(array), len(array), "mean of own function"
-    raise MeasureError(
-        f"the measure {function!r} returned {type(returned).__name__}: expected a number, one per point, "
-        "or an inscape.measures.Measurement"
-    )
+    return *mean_with_error(array), n, "mean of own function"
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

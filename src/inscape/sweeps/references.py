@@ -43,6 +43,8 @@ def find_object(reference: str, announce: Announce = silent) -> Any:
     3.141592653589793
     """
     module, _, name = current(reference).partition(":")
+    if not module or not name:
+        raise StudyError(f"{reference!r} names no code: expected package.module:name")
     package = module.partition(".")[0]
     try:
         spec = importlib.util.find_spec(package)

@@ -25,6 +25,7 @@ epochs = 2
 import math
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import signature
@@ -38,7 +39,7 @@ from inscape.reports.findings import Finding, Summary
 from inscape.sweeps.references import Announce, find_object, silent
 from inscape.sweeps.study import SCALES, Configuration, Study, is_cell
 from inscape.sweeps.tasks import canonical
-from inscape.sweeps.trained_model import OWN_KEYS, batch, cell, check, columns, together
+from inscape.sweeps.trained_model import OWN_KEYS, SEEDS, batch, cell, check, columns, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,8 +62,7 @@ def read_study(path: Path, announce: Announce = silent) -> Study:
         raise StudyError(f"{path} is not valid TOML: {error}") from error
     for key in content:
         if key not in KEYS:
-            where = "; it is a key of the [grid]" if key in OWN_KEYS else ""
-            raise StudyError(f"{path}: " + unknown_name("key", key, KEYS) + where)
+            raise StudyError(f"{path}: " + unknown_name("key", key, KEYS) + _place_of(key))
     if "grid" not in content:
         raise StudyError(f"{path} has no [grid]: it says which values each key of a configuration takes")
     _check_types(content, path)
@@ -89,6 +89,15 @@ def read_study(path: Path, announce: Announce = silent) -> Study:
     )
 
 
+def _place_of(key: str) -> str:
+    """Where a key belongs that does not stand at the top of a file, as the end of a message."""
+    from inscape.training.fitting import SETTINGS
+
+    if key in SEEDS:
+        return "; the study draws seeds (--seed), and replicates = N repeats each configuration"
+    return "; it is a key of the [grid]" if key in SETTINGS or key in OWN_KEYS else ""
+
+
 def _check_types(content: dict[str, Any], path: Path) -> None:
     """Refuse values of the wrong kind, before any work is done."""
     for key in ("name", "title", "function"):
@@ -101,11 +110,19 @@ def _check_types(content: dict[str, Any], path: Path) -> None:
     grids = _grids(content)
     if not grids or not all(isinstance(grid, dict) for grid in grids):
         raise StudyError(f"{path}: grid must be a table, [grid], or several, [[grid]]")
-    if not all(len(values) for grid in grids for values in _lists(grid).values()):
-        raise StudyError(f"{path}: a key of the grid has no value: give one, or a list of some")
     for where in (*grids, *(content.get(scale, {}) for scale in SCALES if _is_table(content.get(scale)))):
-        for key, value in where.items():
-            _check_plain(key, value, path)
+        for key, values in _lists(where).items():
+            _check_plain(key, where[key], path)
+            if not values:
+                raise StudyError(f"{path}: {key} = [] has no value: give one, or a list of some")
+            texts = Counter(map(canonical, values))
+            if twice := [value for value in values if texts[canonical(value)] > 1]:
+                raise StudyError(
+                    f"{path}: {key} has the value {twice[0]!r} twice: give each value once; a list that is "
+                    f"one value stands in a list, {key} = [{values}]"
+                )
+            if key in SEEDS:
+                raise StudyError(f"{path}: {key} is no key of the grid{_place_of(key)}")
     for key in ("correlate", *SCALES):
         if not isinstance(content.get(key, {}), dict):
             raise StudyError(f"{path}: {key} must be a table, [{key}]")
@@ -172,11 +189,11 @@ CORRELATE_TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: _is_text(value) or (isinstance(value, list) and all(map(_is_text, value))),
     ),
     "min_train_accuracy": (
-        "a number",
-        lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+        "a number from 0 to 1",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1,
     ),
     "n_resamples": ("a whole number of at least 1", lambda value: _is_whole(value) and value > 0),
-    "random_state": ("a whole number", _is_whole),
+    "random_state": ("a whole number of at least 0", _is_whole),
 }
 """Each argument of `correlate` that a file may give -> what its value must be, and whether it is that."""
 

@@ -70,11 +70,15 @@ def grid(
             known = sorted(study.options)
             hint = unknown_name("option", option, known) if known else "it has no options"
             raise StudyError(f"the study {study.name!r} does not take {option!r}: {hint}")
-    configurations = with_settings(study.configurations(scale, **(options or {})), settings or {})
+    asked = study.configurations(scale, **(options or {}))
+    configurations = with_settings(asked, settings or {})
     if not configurations:
         raise StudyError(f"the study {study.name!r} has no configurations at the scale {scale!r}")
     tasks = as_tasks(configurations, seed)
     _check_each(study, tasks)
+    for other in study.scales if study.check is not None else ():
+        if (configurations := study.configurations(other, **(options or {}))) != asked:
+            _check_each(study, as_tasks(configurations, seed), f" (at the scale {other})")
     return tasks
 
 
@@ -132,7 +136,7 @@ def _kind(value: Any) -> str:
     return "a text" if isinstance(value, str) else "a list" if isinstance(value, list | tuple) else "a table"
 
 
-def _check_each(study: Study, tasks: list[Task]) -> None:
+def _check_each(study: Study, tasks: list[Task], where: str = "") -> None:
     """Raise an error if some configurations cannot be worked on, as far as that can be told before."""
     if study.check is None:
         return
@@ -145,8 +149,8 @@ def _check_each(study: Study, tasks: list[Task]) -> None:
     if errors:
         n = sum(task.hash in errors for task in tasks)
         raise StudyError(
-            f"the study {study.name!r} was not started, {n} of its {len(tasks)} configurations cannot be: "
-            f"{next(iter(errors.values()))}"
+            f"the study {study.name!r} was not started, {n} of its {len(tasks)} configurations cannot be"
+            f"{where}: {next(iter(errors.values()))}"
         )
 
 

@@ -1,12 +1,22 @@
 """The row of a trained model: accuracies, the gap and measures of it, whatever kind of model it is."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from inscape.arguments import whole_number
-from inscape.errors import DataError, StudyError, unknown_name
+from inscape.errors import (
+    BudgetError,
+    DataError,
+    InscapeError,
+    MeasureError,
+    NotApplicableError,
+    StudyError,
+    unknown_name,
+)
 from inscape.sweeps.study import Configuration, Row
 from inscape.sweeps.study import cell as declared
 from inscape.sweeps.tasks import canonical, read_json
@@ -23,9 +33,13 @@ OUTCOMES = (
 """The columns of any trained model."""
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed", "image_size")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
-OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
+SEEDS = ("seed", "replicate", "replicate_seed")
+"""What the study gives to a configuration."""
+OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, *SEEDS)
 _LEAST_OF_KEY = {"n_train": 1, "n_test": 1, "split_seed": 0, "image_size": 1, "n_probes": 1, "probe_seed": 0}
 """Keys whose values are whole numbers -> the least of them."""
+_REPEATED = ("n_probes", "n_noise", "n_directions", "n_points", "steps", "resolution")
+"""Settings of measures of which a few will do to see that they are possible."""
 
 
 @declared
@@ -42,11 +56,11 @@ def cell(configuration: Configuration) -> Row:
 
 def check(configuration: Configuration) -> None:
     """Raise an error for a configuration that cannot become a row, as far as that can be told before."""
-    from inscape.measures.measure import checked_settings
+    from inscape.measures.measure import FUNCTIONS, checked_settings
     from inscape.training.data.datasets import EMBEDDED, NAMES
     from inscape.training.fitting import check_settings
 
-    check_settings(settings_of(configuration))
+    check_settings(settings_of(configuration), also=(*DATA_KEYS, *MEASURE_KEYS))
     data = configuration.get("data", "digits")
     if data not in NAMES and not Path(str(data)).exists():
         raise DataError(unknown_name("data set", data, NAMES) + "; nor is it a file or a folder")
@@ -56,7 +70,38 @@ def check(configuration: Configuration) -> None:
     if data in EMBEDDED:  # these are at hand: there may be fewer points
         _check_split(canonical({key: configuration[key] for key in DATA_KEYS if key in configuration}))
     if "measures" in configuration:
-        checked_settings(configuration["measures"])
+        wanted = checked_settings(_requested(configuration["measures"]))
+        given = {name: settings for name, settings in wanted.items() if settings and name in FUNCTIONS}
+        if given:
+            _check_measures(canonical(given))
+
+
+def _requested(measures: Any) -> Any:
+    """The measures of a configuration; an error for what names none."""
+    if not isinstance(measures, str | list | tuple | Mapping):
+        raise StudyError(f"measures = {measures!r} must be a name, a list of names, or a table of settings")
+    return measures
+
+
+@cache
+def _check_measures(measures: str) -> None:
+    """Raise an error for settings with which no network can be measured; once for all configurations."""
+    from inscape.measures.measure import table_of
+    from inscape.training.networks import mlp
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 8)), np.arange(40) % 3
+    net = mlp(8, (4,), 3, random_state=0)
+    for name, settings in read_json(measures).items():
+        few = {k: min(v, 3) if k in _REPEATED and isinstance(v, int) else v for k, v in settings.items()}
+        try:
+            table_of(net, x, y, measures={name: few}, random_state=0, progress=False)
+        except (NotApplicableError, BudgetError):
+            pass
+        except InscapeError as error:
+            raise MeasureError(f"{name}: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise MeasureError(f"{name} cannot be measured with {settings}: {error}") from error
 
 
 @cache
@@ -67,7 +112,7 @@ def _check_split(data: str) -> None:
 
 def columns(configuration: Configuration) -> set[str]:
     """The names that the row of a configuration has for what came out."""
-    measures = configuration.get("measures", "region_count")
+    measures = _requested(configuration.get("measures", "region_count"))
     names = [measures] if isinstance(measures, str) else list(measures)
     return {*OUTCOMES, *(f"{name}{more}" for name in names for more in ("", "_error", "_status"))}
 

@@ -1,13 +1,14 @@
 """Fit any model that a configuration describes: networks by the loop, the others by scikit-learn."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from inscape.arguments import renamed, whole_number
+from inscape.arguments import positive_number, renamed, whole_number
 from inscape.arrays import Ints, Streamed
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
@@ -26,6 +27,8 @@ CLASSICAL_SETTINGS: dict[str, tuple[str, ...]] = {
 }
 """Name of a model of scikit-learn -> the settings that studies vary, called as scikit-learn calls them.
 `grown_depth` is ours: trees are grown to this depth and pruned to `max_depth` (see `pruned_to_depth`)."""
+SETTINGS = {"model", *_RECIPE, *_NETWORK}.union(*CLASSICAL_SETTINGS.values())
+"""What any model has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +52,43 @@ def is_network(name: str) -> bool:
     return True
 
 
-def check_settings(settings: Mapping[str, Any]) -> None:
+def check_settings(settings: Mapping[str, Any], also: Iterable[str] = ()) -> None:
     """Raise an error for settings of a model that no training would take.
+
+    Args:
+        settings: as for `fit_many`.
+        also: what else could have been meant by a name that is not known.
 
     >>> check_settings({"model": "tree", "max_depth": 3})
     """
     name = settings.get("model")
     if not isinstance(name, str):
-        raise ModelError(f"model = {name!r} names no model: give one, such as 'mlp' or 'tree'")
+        near = [] if "model" in settings else difflib.get_close_matches("model", settings, n=1)
+        hint = f"; did you mean it by {near[0]!r}?" if near else ""
+        raise ModelError(f"model = {name!r} names no model: give one, such as 'mlp' or 'tree'{hint}")
+    known = (*_RECIPE, *_NETWORK) if is_network(name) else CLASSICAL_SETTINGS[name]
+    for key in settings:
+        if key not in (*known, "model"):
+            raise ModelError(unknown_name(f"setting of {name}", key, (*known, *also)))
     if is_network(name):
         _recipe(settings)
+        _check_network(settings)
     else:
         _check_classical(name, settings)
+
+
+def _check_network(settings: Mapping[str, Any]) -> None:
+    """Raise an error for weights, widths or pixels of which no network can be made."""
+    from inscape.training.networks.shared_layers import INITS, check_sizes
+
+    check_sizes(hidden=settings.get("hidden", (1,)))
+    for key in ("width", "he_scale"):
+        positive_number(settings.get(key, 1.0), key, ModelError, ", a factor")
+    if (init := settings.get("init", INITS[0])) not in INITS:
+        raise ModelError(unknown_name("init", init, INITS))
+    pixels = settings.get("normalise", True)
+    if not isinstance(pixels, bool) and not (isinstance(pixels, list | tuple) and len(pixels) == 2):
+        raise ModelError(f"normalise={pixels!r} must be true, false, or a list of mean and deviation")
 
 
 @renamed(seed="random_state")
