@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +16,7 @@ import inscape
 from inscape.cli import app
 from inscape.errors import StudyError
 from inscape.studies import Store
-from inscape.sweeps.registry import read_study
+from inscape.sweeps.registry import find, read_study
 from inscape.sweeps.row_files import export
 
 TOML = """
@@ -290,6 +291,7 @@ def test_show_lists_settings_and_the_paper(run):
     shown = json.loads(run("show", "depths.toml", "--json", "--set", "max_depth=3,4", "--set", "n_train=50"))
     assert shown["settings"]["max_depth"] == [3, 4]
     assert (shown["cells"], shown["settings"]["n_train"]) == (4, [50])
+    assert shown["claims"] == {"correlation": "The larger the region count, the larger the gap."}
     assert "  max_depth: 2, 4, 6, 8, 10" in run("show", "depths.toml")
 
 
@@ -309,6 +311,32 @@ def test_set_changes_any_setting_and_the_report_says_so(run):
     ):
         more = ("--set", "max_depth=2", "--set", "replicate=0") if "model" in wrong else ()
         assert words in run("run", "depths.toml", *more, "--set", wrong, code=2)
+
+
+@pytest.mark.parametrize(
+    ("study", "setting", "words"),
+    [
+        ("minima-stability-weight", "distribution=laplace", "in 4 of 4 samples"),
+        ("minima-stability-weight", "n=30", "cannot be said: g of a sample tends to g of the population"),
+        ("digits", "max_depth=2,3,4,5", "cannot be said: So do random forests."),
+    ],
+)
+@pytest.mark.slow
+def test_a_study_with_other_settings_is_summarised_all_the_same(run, study, setting, words):
+    text = run("run", study, "--scale", "smoke", "--workers", "1", "--set", setting)
+    assert words in " ".join(text.split())
+    assert "nan" not in text
+
+
+def test_rows_of_other_settings_without_a_summary_are_kept(run, monkeypatch):
+    def lost(frame, out):
+        raise KeyError("a column")
+
+    weight = find("minima-stability-weight")
+    monkeypatch.setattr("inscape.studies.minima_stability.weight.STUDY", replace(weight, summarise=lost))
+    error = run("run", weight.name, "--scale", "smoke", "--workers", "1", "--set", "replicate=0", code=2)
+    assert "has no summary of rows with these settings (KeyError: 'a column'); they are in" in error
+    assert "cannot be said" in Path(f"inscape-studies/{weight.name}/summary.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,9 @@ def show(
     state = {"cells": len(tasks), "finished": finished, "failed": len(failed)}
     state["missing"] = len(tasks) - finished - len(failed)
     if json:
-        what = {"study": asked.name, "repeats": asked.paper, "scale": scale, "seed": seed}
-        print_json({**what, "settings": values, **state, "errors": failed})
+        what = {"study": asked.name, "title": asked.title, "repeats": asked.paper}
+        said = {"claims": dict(asked.claims), "options": dict(asked.options), "settings": values}
+        print_json({**what, "scale": scale, "seed": seed, **said, **state, "errors": failed})
         return
     typer.echo(f"{asked.name}: {asked.title}")
     if asked.paper:

@@ -69,6 +69,8 @@ class Correlation(Shown):
         return f"<correlation {self} of {self.n} points>"
 
     def __str__(self) -> str:
+        if np.isnan(self.value):
+            return "not defined"
         if np.isnan(self.interval[0]):
             return f"{self.value:+.2f} (no interval)"
         return f"{self.value:+.2f} [{self.interval[0]:+.2f}, {self.interval[1]:+.2f}]"

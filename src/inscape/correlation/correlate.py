@@ -36,7 +36,7 @@ from inscape.correlation.configurations import (
 from inscape.errors import StudyError
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
-from inscape.reports.findings import Chart, Finding
+from inscape.reports.findings import Chart, Finding, judge
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
 
@@ -168,7 +168,8 @@ class Correlations(Drawn):
 
     def _weak_orders(self) -> list[str]:
         return [
-            f"a change of {name} alone is hardly ordered: granulated Kendall {value:+.2f}"
+            f"a change of {name} alone {'goes the other way' if value <= -0.5 else 'is hardly ordered'}: "
+            f"granulated Kendall {value:+.2f}"
             for name, value in self.granulated.items()
             if value < 0.5
         ]
@@ -272,15 +273,15 @@ class Correlations(Drawn):
             f"(averages of {self.n_runs} runs over seeds{gate}; {self.n_gated} runs left out)"
         ]
         if self.lowest_train_accuracy is not None:
-            lines[0] += f", lowest train accuracy {self.lowest_train_accuracy:g}"
+            lines[0] += f", lowest train accuracy {self.lowest_train_accuracy:.3g}"
         lines += [f"  {kind:<12} {getattr(self, kind)}" for kind in _KINDS]
         lines += [f"  partial ({name} removed) {c}" for name, c in self.partial.items()]
         if self.granulated:
-            values = ", ".join(f"{name} {value:+.2f}" for name, value in self.granulated.items())
-            lines += [f"  granulated Kendall {self.granulated_mean:+.2f}: {values}"]
-        known = {name: ratio for name, ratio in self.variation.items() if ratio is not None}
-        if known:
-            ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in known.items())
+            known = {name: value for name, value in self.granulated.items() if not math.isnan(value)}
+            values = ", ".join(f"{name} {value:+.2f}" for name, value in known.items())
+            lines += [f"  granulated Kendall {self.granulated_mean:+.2f}: {values}"] if known else []
+        ratios = ", ".join(f"{name} {r:.2f}" for name, r in self.variation.items() if r is not None)
+        if ratios:
             lines += [f"  variation between configurations over that between seeds: {ratios}"]
         lines += [f"  {name:<12} {c.pearson}" for name, c in self.models.items()]
         return "\n".join(lines + [f"  hidden: {text}" for text in self.hidden])
@@ -316,14 +317,16 @@ def _written_value(text: str) -> Hashable:
 
 
 def positive(r: Correlation) -> Finding:
-    """Held if the whole interval is above zero; undecided if there is no interval.
+    """Held if the whole interval is above zero, not held if it is below; else it cannot be said.
 
     >>> positive(Correlation(0.9, (0.8, 0.95), 27)).evidence
     'r = +0.90 [+0.80, +0.95] over 27 configurations'
+    >>> positive(Correlation(0.25, (-0.75, 0.86), 12)).verdict
+    'cannot be said'
     """
     known = r.interval[0] == r.interval[0]
     return Finding(
-        holds=bool(r.interval[0] > 0) if known else None,
+        holds=judge(r.interval).holds,
         evidence=f"r = {r} over {r.n} configurations",
         value=float(r.value) if r.value == r.value else None,
         interval=(float(r.interval[0]), float(r.interval[1])) if known else None,

@@ -216,7 +216,7 @@ def draw_region_counts(
     """
     ax = axes_or_new(ax, (5.4, 4.0))
     ax.plot(at, bound, color=ink(), lw=1.2, ls="--", label="bound 32 r + 67")
-    room = 0.015 * (np.ptp(at) or at.max(initial=1.0))
+    room = 0.015 * (at.max(initial=0.0) - at.min(initial=at.max(initial=0.0)) or at.max(initial=1.0))
     for i, (name, (places, counts)) in enumerate(groups.items()):
         shift = room * (i - (len(groups) - 1) / 2)
         ax.plot(places + shift, counts, "osD^"[i % 4], color=TEN[i], ms=5, mew=0, alpha=0.8, label=name)

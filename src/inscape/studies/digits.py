@@ -69,7 +69,13 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     everything.plot().figure.savefig(out / "scatter.png", dpi=150)
     figures = {"scatter.png": "All models, a point for each configuration."}
     charts, notes = [everything.chart("All models")], f"All models:\n\n```\n{everything}\n```"
-    findings = {family: positive(everything.models[family].pearson) for family in ("tree", "forest")}
+    apart = everything.models or dict.fromkeys(frame["model"].unique(), everything)
+    findings = {
+        family: positive(apart[family].pearson)
+        if family in apart
+        else Finding(holds=None, evidence="no rows")
+        for family in ("tree", "forest")
+    }
     findings["networks"] = Finding(holds=None, evidence="no network fits its training data")
     nets = frame[frame["model"] == "mlp"]
     if (nets["train_accuracy"] >= FITTED_FROM).any():

@@ -263,9 +263,7 @@ class _CorrelationSummary:
         result.plot().figure.savefig(out / "scatter.png", dpi=150)
         return Summary(
             findings={"correlation": _finding(result)},
-            figures={
-                "scatter.png": f"{self.claim} Each point is a configuration, the mean of its replicates."
-            },
+            figures={"scatter.png": "Each point is a configuration, the mean of its replicates."},
             charts=(result.chart(),),
             notes=f"{note}```\n{result}\n```",
             limits=("A correlation over the configurations of one grid is no cause, and no other grid's.",),

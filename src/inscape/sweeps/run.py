@@ -237,7 +237,17 @@ def _finish(
     """
     result = _unsummarised(store, tasks, asked, out, title=study.title, claims=study.claims)
     try:
-        summary = _summarised(study, result.frame, result.out)
+        try:
+            summary = _summarised(study, result.frame, result.out)
+        except InscapeError:
+            raise
+        except Exception as error:
+            if not asked["settings"]:
+                raise  # the study itself is wrong
+            raise StudyError(
+                f"{study.name} has no summary of rows with these settings ({type(error).__name__}: {error}); "
+                f"they are in {store.path}: see inscape study export"
+            ) from error
         result = replace(result, summary=_with_all_rows(study, tasks, store.finished(math.inf), summary))
     except StudyError as error:
         with suppress(StudyError):  # the first problem is the one to tell

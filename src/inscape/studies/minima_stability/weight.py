@@ -57,38 +57,42 @@ def _draws(distribution: str, n: int, rng: np.random.Generator) -> Floats:
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """The three panels, and how fast the samples' weights come near the population's."""
-    _draw(frame, out)
+    figures = _draw(frame, out)
     table = frame.groupby(["distribution", "n"])["distance"].mean().unstack("distribution")
-    rates = {d: np.polyfit(np.log(table.index), np.log(table[d]), 1)[0] for d in table}
-    words = ", ".join(f"{d} n^{rate:.2f}" for d, rate in rates.items())
+    rates = {d: np.polyfit(np.log(table.index), np.log(table[d]), 1)[0] for d in table if len(table) > 1}
+    words = ", ".join(f"{d} n^{rate:.2f}" for d, rate in rates.items()) or "one size of samples"
     return Summary(
         findings={
             "centre": in_all(frame["place_of_largest"].abs() < 1, "samples"),
             "ends": in_all(frame["largest_at_ends"] < 1e-12, "samples"),
-            "converges": Finding(holds=all(rate < -0.3 for rate in rates.values()), evidence=words),
+            "converges": Finding(
+                holds=all(r < -0.3 for r in rates.values()) if rates else None, evidence=words
+            ),
         },
-        figures={
-            "weight.png": "The weight g of samples, thin, beside that of the distribution they are from."
-        },
+        figures=figures,
         notes=f"{len(frame)} samples, each with mean 0 and standard deviation 1. The table has the mean "
         "largest distance to the population's g, over its largest value.",
         tables={"Distances": table.reset_index().round(5)},
     )
 
 
-def _draw(frame: "pd.DataFrame", out: Path) -> None:
+def _draw(frame: "pd.DataFrame", out: Path) -> dict[str, str]:
+    """The weights of the samples that rows keep, and the caption; neither if there is none."""
     from inscape.drawing.univariate import draw_weights
     from inscape.univariate import population_weight
 
-    figure = new_figure((12, 3.4))
-    for ax, name in zip(figure.subplots(1, 3), DISTRIBUTIONS, strict=True):
-        rows = frame[(frame["distribution"] == name) & (frame["n"] == 20) & (frame["replicate"] == 0)]
-        row = rows.iloc[0]
-        draw_weights(
-            GRID_OF_X, np.array(row["g"]), population_weight(GRID_OF_X, name), np.array(row["sample"]), ax=ax
-        )
+    shown = frame[frame["g"].notna()].sort_values(
+        "distribution", key=lambda names: names.map(DISTRIBUTIONS.index)
+    )
+    if shown.empty:
+        return {}
+    figure = new_figure((4 * len(shown), 3.4))
+    panels = np.ravel(figure.subplots(1, len(shown)))
+    for ax, name, g, sample in zip(panels, *(shown[k] for k in ("distribution", "g", "sample")), strict=True):
+        draw_weights(GRID_OF_X, np.array(g), population_weight(GRID_OF_X, name), np.array(sample), ax=ax)
         ax.set_title(name)
     figure.savefig(out / "weight.png", dpi=150)
+    return {"weight.png": "The weight g of samples, thin, beside that of the distribution they are from."}
 
 
 STUDY = Study(
