@@ -47,6 +47,7 @@ def test_a_study_writes_rows_figures_and_a_page(name, tmp_path):
     assert all(finding.evidence in report for finding in findings.values())
     assert report.count('<img src="data:image/png;base64,') == len(done.summary.figures)
     assert all(caption in report for caption in done.summary.figures.values())
+    assert all(chart.caption for chart in done.summary.charts)
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
 
 

@@ -95,7 +95,7 @@ def _cell(value: Any, form: Callable[[float], str]) -> Cell:
 
 def columns_of(frame: "pd.DataFrame", names: Sequence[str]) -> dict[str, list[Any]]:
     """Columns as plain JSON, floats to six digits: more cannot be seen in a chart."""
-    return {name: [_rounded(plain(v)) for v in frame[name]] for name in names}
+    return {name: [_rounded(plain(with_few_digits(v))) for v in frame[name]] for name in names}
 
 
 def _rounded(value: Any) -> Any:
@@ -123,6 +123,28 @@ def plain(value: Any) -> Any:
     return None if value != value else str(value)
 
 
+def with_few_digits(value: Any) -> Any:
+    """A value with the numbers inside lists and dictionaries as people read them; others as they are.
+
+    >>> with_few_digits([2.0617283, -5.98e-17]), with_few_digits(2.0617283)
+    ([2.062, 0.0], 2.0617283)
+    """
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: with_few_digits(v) for key, v in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    sizes = [abs(v) for v in value if isinstance(v, float) and math.isfinite(v)]
+    least = 1e-12 * max(sizes, default=0.0)  # below it is rounding, beside the others
+    return [
+        (float(f"{v:.4g}") if abs(v) > least else 0.0)
+        if isinstance(v, float) and math.isfinite(v)
+        else with_few_digits(v)
+        for v in value
+    ]
+
+
 def shown(value: Any) -> str:
     """A value in a few characters: of a float the digits that matter, a long list cut off.
 
@@ -131,7 +153,7 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    value = plain(value)
+    value = plain(with_few_digits(value))
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -155,6 +155,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 hover=("pair", "replicate", "regions", "iou"),
                 xlabel="exact share of agreement",
                 ylabel="on the grid",
+                caption="A point for each pair of trainings, the mean over its planes.",
             )
         ],
         tables={"Scores": means.round(4), "Rows": rows[columns].round(4)},

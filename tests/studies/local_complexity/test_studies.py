@@ -73,6 +73,7 @@ def test_a_study_writes_rows_figures_tables_and_a_page(name, tmp_path, reduced):
     page = (tmp_path / "summary.md").read_text()
     assert all(claim in page for claim in find(name).claims.values())
     assert done.summary.charts
+    assert all(chart.caption for chart in done.summary.charts)
     assert done.summary.limits
     for chart in done.summary.charts:
         assert len(chart.data)

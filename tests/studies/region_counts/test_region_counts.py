@@ -593,6 +593,7 @@ def test_one_command_from_nothing_to_the_claims(tmp_path):
     assert len(run.summary.tables) >= 11
     assert "## Kind of probe (Table 8)" in (tmp_path / "summary.md").read_text()
     assert all({c.x, c.y, *c.hover} <= set(c.data) for c in run.summary.charts)
+    assert all(chart.caption for chart in run.summary.charts)
     assert any("granulated Kendall" in text or "inside" in text for text in run.summary.limits)
 
     frame = run.frame

@@ -379,6 +379,7 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
             hover=("run", "step"),
             xlabel="local complexity",
             ylabel="local rank",
+            caption="A point for each layer at each step of each run.",
         ),
         curve_chart(
             lines,

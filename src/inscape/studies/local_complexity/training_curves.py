@@ -268,6 +268,7 @@ def curve_chart(
         log_x=True,
         xlabel="step + 1",
         ylabel=ylabel,
+        caption="The mean over the runs, with its 95 % interval where there are several.",
     )
 
 

@@ -199,6 +199,7 @@ def _charts(runs: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
             hover=("weight_decay", "replicate", "final_accuracy"),
             xlabel="log(1/lambda)",
             ylabel="local complexity",
+            caption="A point for each run, lambda its weight decay.",
         ),
         *(
             curve_chart(

@@ -347,6 +347,8 @@ def augmentation_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     lines = []
     plain_runs = networks(part(frame, "sweep"), fitted=False)
     for subject, rows in networks(part(frame, "augmentation"), fitted=False).items():
+        if subject not in plain_runs:
+            continue
         plain = plain_runs[subject].groupby(keys)[["region_count", "gap", "train_accuracy"]].mean()
         for kind, group in rows.groupby("augmentation", sort=False):
             augmented = group.groupby(keys)[["region_count", "gap", "train_accuracy"]].mean()

@@ -383,6 +383,7 @@ def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[
                 log_x=True,
                 xlabel=str(which),
                 ylabel="region count",
+                caption="The mean over the runs of each value, with its 95 % interval if there are several.",
             )
         )
     if len(tables["evolution"]):
@@ -397,6 +398,7 @@ def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[
                 hover=("gap", "r", "configurations"),
                 xlabel="epoch",
                 ylabel="region count",
+                caption="The mean over the configurations, while they are trained.",
             )
         )
     return every

@@ -68,6 +68,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 hover=("square",),
                 xlabel="density f",
                 ylabel="length per area",
+                caption="A point for each square of each network; the length is a mean over noisy networks, "
+                "with its 95 % interval.",
             )
         ],
         tables={
