@@ -153,9 +153,10 @@ def test_trees_are_fitted_without_torch():
     assert out.strip() == "False"
 
 
-def test_dir_shows_the_public_names_and_no_others():
-    assert {name for name in dir(inscape) if not name.startswith("_")} == {
-        name for name in inscape.__all__ if not name.startswith("_")
+@pytest.mark.parametrize("module", [inscape, inscape.studies, inscape.training])
+def test_dir_shows_the_public_names_and_no_others(module):
+    assert {name for name in dir(module) if not name.startswith("_")} == {
+        name for name in module.__all__ if not name.startswith("_")
     }
 
 

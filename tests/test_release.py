@@ -75,16 +75,18 @@ def wheel(tmp_path_factory):
         "CONTRIBUTING.md",
         "SECURITY.md",
         "CITATION.cff",
+        "constraints.txt",
     ):
         shutil.copy(ROOT / name, folder)
-    for name in ("src", "docs"):
+    for name in ("src", "docs", "tests", "benchmarks"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(*GENERATED))
     run(sys.executable, "-m", "build", "--no-isolation", cwd=folder)
     (source,), (built,) = (folder / "dist").glob("*.tar.gz"), (folder / "dist").glob("*.whl")
     with tarfile.open(source) as archive:
         names = archive.getnames()
     assert any(name.endswith("docs/conf.py") for name in names)
-    assert any(name.endswith("CITATION.cff") for name in names)
+    for file in ("CITATION.cff", "constraints.txt", "tests/oracles/bisection.py", "benchmarks/__main__.py"):
+        assert any(name.endswith(file) for name in names), file
     return built
 
 

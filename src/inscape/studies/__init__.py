@@ -75,3 +75,7 @@ def __getattr__(name: str) -> Any:
     from inscape.sweeps import run, store
 
     return getattr(store if name == "Store" else run, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

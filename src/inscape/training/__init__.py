@@ -20,3 +20,7 @@ def __getattr__(name: str) -> Any:
     if name in _WITH_TORCH:
         return getattr(importlib.import_module(f"inscape.training.{_WITH_TORCH[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

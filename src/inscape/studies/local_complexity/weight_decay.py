@@ -151,6 +151,8 @@ def findings_of(runs: "pd.DataFrame") -> dict[str, Finding]:
     if runs["optimiser"].iloc[0] == "adamw" and acted < 1:
         words = f"learning rate x decay x steps is at most {acted:.2g}: decay had no time to act"
         return dict.fromkeys(names, Finding(holds=None, evidence=words))
+    if runs["weight_decay"].nunique() < 2:
+        return dict.fromkeys(names, Finding(holds=None, evidence="one weight decay"))
     x, y = (runs[name].to_numpy(dtype=float) for name in ("log_inverse", "final"))
     fit, slope = r_squared(x, y, runs["weight_decay"]), float(np.polyfit(x, y, 1)[0])
     pearson = correlation(runs["log_inverse"], runs["final"], clusters=runs["weight_decay"])
