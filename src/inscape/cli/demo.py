@@ -47,7 +47,7 @@ def demo(
     )
     typer.echo("Where the count tells the gap, and where not (r with its 95 % bootstrap interval):")
     for x in result.lessons:
-        gaps = f"gaps {x.gaps[0]:.1%} to {x.gaps[1]:.1%} (one is known to +-{x.sampling_error:.1%})"
+        gaps = f"gaps {x.gaps[0]:.1%} to {x.gaps[1]:.1%} (each known to +-{x.sampling_error:.1%})"
         echo(f"  {FAMILIES[x.family]}: {gaps}, r = {x.correlation}: {x.words}.")
     r = result.correlations["all"]
     echo(f"  All {r.n} models together: r = {r}, which compares families, not models.")

@@ -236,7 +236,7 @@ class Demo(Shown):
 
 def _in_a_sentence(lesson: Lesson) -> str:
     notes = {"alike": " (gaps too alike)", "tells": " (by telling how far they fit)" * lesson.follows_fit}
-    return f"{lesson.family}{notes.get(lesson.kind, '')}"
+    return f"{FAMILIES[lesson.family].replace(',', '')}{notes.get(lesson.kind, '')}"
 
 
 def _restored_model(row: Mapping[str, Any]) -> DemoModel:

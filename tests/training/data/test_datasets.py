@@ -86,6 +86,8 @@ def test_names_are_suggested():
         load_data("iris", split="test")
     with pytest.raises(DataError, match=r"unknown data set 'digit'.*did you mean 'digits'"):
         load_data("digit")
+    with pytest.raises(DataError, match=r"unknown data set 'mnits'.*did you mean 'mnist'"):
+        load_data("mnits", split="train")
 
 
 def test_contents_that_are_no_points(tmp_path):

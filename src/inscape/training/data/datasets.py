@@ -110,9 +110,9 @@ def load_data(
         x, y, classes = read_folder(path, split, n, image_size, random_state)
         return DataSet(path.name, x, y, classes)
     if path.suffix == "":
+        data = _embedded(name)
         if split is not None:
             raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")
-        data = _embedded(name)
     else:
         points, labels, columns = read_file(path, split)
         data = replace(_checked(path.stem, points, labels), feature_names=columns)
