@@ -307,9 +307,14 @@ def test_set_changes_any_setting_and_the_report_says_so(run):
         ("max_dept=3", "did you mean 'max_depth'"),
         ("max_depth=deep", "'deep' is a text: expected a number"),
         ("max_depth", "write NAME=VALUE"),
+        ("max_depth=3", "--set max_depth is given twice: write all its values with commas"),
         ("model=treee", "1 of its 1 configurations cannot be: model = treee"),
     ):
-        more = ("--set", "max_depth=2", "--set", "replicate=0") if "model" in wrong else ()
+        more = (
+            ("--set", "max_depth=2", "--set", "replicate=0")
+            if wrong in ("model=treee", "max_depth=3")
+            else ()
+        )
         assert words in run("run", "depths.toml", *more, "--set", wrong, code=2)
 
 

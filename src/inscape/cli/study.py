@@ -310,11 +310,15 @@ def _listed(values: list[Any]) -> str:
 
 def _settings(given: list[str] | None) -> dict[str, list[Any]]:
     """Name -> values of the settings that --set gives."""
-    settings = {}
+    settings: dict[str, list[Any]] = {}
     for word in given or []:
         name, equals, text = word.partition("=")
         if not equals or not name.strip() or not text.strip():
             raise StudyError(f"cannot read --set {word!r}: write NAME=VALUE, or NAME=VALUE,VALUE,...")
+        if name.strip() in settings:
+            raise StudyError(
+                f"--set {name.strip()} is given twice: write all its values with commas between them"
+            )
         settings[name.strip()] = setting_values(text)
     return settings
 
