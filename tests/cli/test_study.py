@@ -404,6 +404,14 @@ def test_rows_of_other_settings_without_a_summary_are_kept(run, monkeypatch):
             "'abc' names no code: expected package.module",
         ),
         ("replicates = 2", "replicates = 2\nmax_depth = 3", "it is a key of the [grid]"),
+        (
+            "n_probes = 5",
+            'criterion = "ginny"',
+            "tree: The 'criterion' parameter of DecisionTreeClassifier must be",
+        ),
+        ("n_probes = 5", "measures = [[]]", "measures = [] names none"),
+        ("\nby =", '\ntarget = "training_status"\nby =', "the column 'training_status' holds texts"),
+        ("\nby =", '\ntarget = "region_count"\nby =', "measure and target are both 'region_count'"),
     ],
 )
 def test_a_file_is_checked_before_anything_runs(run, tmp_path, old, new, words):
@@ -422,6 +430,9 @@ def test_a_file_is_checked_before_anything_runs(run, tmp_path, old, new, words):
         ('init = "hee"', "unknown init 'hee'"),
         ("he_scale = -1", "he_scale=-1 must be a positive number"),
         ('normalise = "yes"', "normalise='yes' must be true, false, or a list of mean and deviation"),
+        ('normalise = [["a", "b"]]', "normalise=['a', 'b'] must be true, false, or a list"),
+        ('flip = "yes"', "flip='yes' must be true or false"),
+        ("milestones = 3", "milestones=3 must be a list of numbers"),
         ("epoch = 3", "did you mean 'epochs'"),
     ],
 )

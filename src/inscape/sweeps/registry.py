@@ -157,6 +157,12 @@ def _check_correlation(content: dict[str, Any], path: Path) -> None:
     for name in wanted:
         if name not in present:
             raise StudyError(f"{path}: [correlate] " + unknown_name("column", name, sorted(present)))
+    measure, target = (arguments.get(key, default) for key, default in COMPARED.items())
+    if measure == target:
+        raise StudyError(f"{path}: [correlate] measure and target are both {measure!r}: give two columns")
+    for name in (measure, target):
+        if name.endswith("_status") or name in ("model", "data"):
+            raise StudyError(f"{path}: [correlate] the column {name!r} holds texts: give one of numbers")
 
 
 def _check_plain(key: str, value: Any, path: Path) -> None:

@@ -58,9 +58,12 @@ def check(configuration: Configuration) -> None:
     """Raise an error for a configuration that cannot become a row, as far as that can be told before."""
     from inscape.measures.measure import FUNCTIONS, checked_settings
     from inscape.training.data.datasets import EMBEDDED, NAMES
-    from inscape.training.fitting import check_settings
+    from inscape.training.fitting import CLASSICAL_SETTINGS, check_settings
 
-    check_settings(settings_of(configuration), also=(*DATA_KEYS, *MEASURE_KEYS))
+    settings = settings_of(configuration)
+    check_settings(settings, also=(*DATA_KEYS, *MEASURE_KEYS))
+    if settings["model"] in CLASSICAL_SETTINGS:
+        _check_fit(canonical(settings))
     data = configuration.get("data", "digits")
     if data not in NAMES and not Path(str(data)).exists():
         raise DataError(unknown_name("data set", data, NAMES) + "; nor is it a file or a folder")
@@ -71,6 +74,10 @@ def check(configuration: Configuration) -> None:
         _check_split(canonical({key: configuration[key] for key in DATA_KEYS if key in configuration}))
     if "measures" in configuration:
         wanted = checked_settings(_requested(configuration["measures"]))
+        if not wanted:
+            raise StudyError(
+                f"measures = {configuration['measures']!r} names none: leave it out, or name one"
+            )
         given = {name: settings for name, settings in wanted.items() if settings and name in FUNCTIONS}
         if given:
             _check_measures(canonical(given))
@@ -81,6 +88,20 @@ def _requested(measures: Any) -> Any:
     if not isinstance(measures, str | list | tuple | Mapping):
         raise StudyError(f"measures = {measures!r} must be a name, a list of names, or a table of settings")
     return measures
+
+
+@cache
+def _check_fit(settings: str) -> None:
+    """Raise an error for settings that scikit-learn refuses; once for all configurations."""
+    from inscape.training.fitting import classical
+
+    model = read_json(settings)
+    few = {k: 1 if k == "n_estimators" else v for k, v in model.items() if k not in ("model", "grown_depth")}
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    try:
+        classical(model["model"], few, random_state=0).fit(x, np.arange(40) % 2)
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"{model['model']}: {str(error).splitlines()[0]}") from error
 
 
 @cache

@@ -71,8 +71,8 @@ def check_settings(settings: Mapping[str, Any], also: Iterable[str] = ()) -> Non
         if key not in (*known, "model"):
             raise ModelError(unknown_name(f"setting of {name}", key, (*known, *also)))
     if is_network(name):
-        _recipe(settings)
         _check_network(settings)
+        _recipe(settings)
     else:
         _check_classical(name, settings)
 
@@ -87,8 +87,19 @@ def _check_network(settings: Mapping[str, Any]) -> None:
     if (init := settings.get("init", INITS[0])) not in INITS:
         raise ModelError(unknown_name("init", init, INITS))
     pixels = settings.get("normalise", True)
-    if not isinstance(pixels, bool) and not (isinstance(pixels, list | tuple) and len(pixels) == 2):
+    pair = isinstance(pixels, list | tuple) and len(pixels) == 2 and all(map(_is_numeric, pixels))
+    if not isinstance(pixels, bool) and not pair:
         raise ModelError(f"normalise={pixels!r} must be true, false, or a list of mean and deviation")
+    for key in ("flip", "decay_biases"):
+        if not isinstance(settings.get(key, True), bool):
+            raise ModelError(f"{key}={settings[key]!r} must be true or false")
+    milestones = settings.get("milestones", ())
+    if not isinstance(milestones, list | tuple) or not _is_numeric(milestones):
+        raise ModelError(f"milestones={milestones!r} must be a list of numbers")
+
+
+def _is_numeric(value: Any) -> bool:
+    return np.asarray(value, dtype=object).size == 0 or np.asarray(value).dtype.kind in "iuf"
 
 
 @renamed(seed="random_state")
