@@ -98,18 +98,23 @@ def _point(size: int, job: Callable[[], Any]) -> Point:
     job()
     seconds: list[float] = []
     while len(seconds) < 5 and sum(seconds) < 2.0:
-        before = _reset_peak()
+        before = reset_peak()
         start = time.process_time()
         job()
         seconds.append(time.process_time() - start)
-    return Point(size, min(seconds), max(0.1, (_of_process("VmHWM") - before) / 1e6))
+    return Point(size, min(seconds), max(0.1, (memory_used() - before) / 1e6))
 
 
-def _reset_peak() -> float:
-    """Have the kernel forget the most memory that the process had; returns what it has."""
+def reset_peak() -> float:
+    """Have the kernel forget the most memory that the process had; returns the bytes that it has."""
     ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back to the system
     Path("/proc/self/clear_refs").write_text("5")
     return _of_process("VmRSS")
+
+
+def memory_used() -> float:
+    """The most bytes that the process had since then."""
+    return _of_process("VmHWM")
 
 
 def _of_process(name: str) -> float:

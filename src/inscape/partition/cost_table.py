@@ -8,6 +8,7 @@ the notes say so.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +20,14 @@ from inscape.arguments import whole_number
 from inscape.budget import MEMORY, in_bytes, timed, until_spent
 from inscape.errors import PartitionError
 from inscape.models import Model, wrap
-from inscape.parallel import working
+from inscape.parallel import n_threads, working
 from inscape.partition.decision import decision_regions
 from inscape.partition.decision.adaptive import (
     SECONDS_PER_SAMPLE,
     TYPICAL_EVALUATIONS,
     adaptive_regions,
     adaptive_seconds,
+    n_blocks,
     typical_evaluations,
 )
 from inscape.partition.decision.adaptive.segments import MOST_NUMBERS_IN_BLOCK
@@ -68,20 +70,21 @@ KNOTS_ON_SEGMENT = 100
 """Of a sample, where it is of several segments."""
 LEAST_WALK = 4
 """Evaluations that must be affordable for a walk to be tried."""
-FEW_POINTS, MOST_POINTS = 2, 256
-"""At so many the model is evaluated to measure its time: at fewer only if that takes too long."""
+FEW_POINTS = 2
+"""At so many at least the model is evaluated to measure its time, up to a whole batch if that is quick."""
 EVALUATIONS_OF_CROSS = 16
 """Of the plane's cost at one of its points: a few tries on two lines."""
 LEAST_PLANE = 120
 """Evaluations that the smallest plane takes on which the time of a region is measured."""
 TIMED_RESOLUTION = (8, 32)
-"""The lowest and the highest of an adaptive plane on which the time of an evaluation is measured."""
+"""The lowest and the highest of an adaptive plane on which only the time of an evaluation is measured."""
 LEAST_ADAPTIVE_PLANE = 200
-"""Evaluations that must be affordable for it to be measured."""
+"""Evaluations that must be affordable for that."""
 FROM_ONE_EVALUATION = "not tried, estimated from the time of an evaluation in float64"
 USUAL = (
     f"not tried: {TYPICAL_EVALUATIONS} evaluations on a segment are usual, and more where regions are many"
 )
+USUAL_ON_PLANE = "not tried as a whole: so many evaluations are usual, and at most twice as many"
 BYTES_PER_FACE = 400
 """Of the planar complex itself."""
 
@@ -119,8 +122,9 @@ class CostTable(Shown):
         return None if row["seconds"] is None else row["seconds"] * -(-self.n_models // self.n_workers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA} | plain_fields(self)
+        """Plain JSON; `from_dict` reads it back. Rows are of one model, `seconds_in_all` of all models."""
+        in_all = [self.seconds_in_all(row) for row in self.rows]
+        return {"schema": SCHEMA} | plain_fields(self) | {"seconds_in_all": in_all}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -205,7 +209,7 @@ def cost_table(
     total = 1 + len(groups) * len(chosen)
     with meter(progress, "costs") as show, wrapped.unchanged():
         show(0, total)
-        each = math.nan if chosen == ("exact",) else _seconds_per_evaluation(wrapped, segments[0])
+        each = math.nan if chosen == ("exact",) else _seconds_per_evaluation(wrapped, segments)
         show(1, total)
         for probes in groups:
             what = f"{len(probes):,} segments" if probes is segments else "1 plane"
@@ -265,7 +269,7 @@ def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
 
     n_pieces = segment_cost(model, probes).n_regions
     n_evaluations = len(probes) * (n_pieces + 1)
-    memory = min(MEMORY, 2 * 8 * n_evaluations * _widest(model, probes[0]))
+    memory = min(n_threads(None) * MEMORY, 2 * 8 * n_evaluations * _widest(model, probes[0]))
     seconds, note = measured_per_evaluation(model, probes[0]), FROM_ONE_EVALUATION
     affordable = SAMPLE_SECONDS / seconds
     if affordable >= LEAST_WALK:
@@ -295,7 +299,6 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     if model.structure in QUICKLY_EXACT:
         return _without_pieces(model, probes)
     from inscape.partition.linear import exact_cost
-    from inscape.probes.plane import domain_of
 
     each = exact_cost.measured_per_evaluation(model, probe)
     n_crosses = _between(
@@ -308,25 +311,47 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     memory += min(MEMORY, 8 * n_regions * _widest(model, probe))
     if LEAST_PLANE * each > MOST_SAMPLE_SECONDS:
         return _row(n_regions, n_regions, memory, each * n_regions, FROM_ONE_EVALUATION)
-    each = exact_cost.seconds_per_region(graph, domain_of(probe), n_regions)
+    assert isinstance(probe, Patch)
+    each = _seconds_per_vertex(model, probe, exact_cost.timed_side(graph, n_regions))
     return _row(n_regions, n_regions, memory, each * n_regions)
+
+
+def _seconds_per_vertex(model: Model, plane: Patch, side: float) -> float:
+    """The time of exact regions on a smaller plane, for each vertex: there are as many as regions."""
+    (s0, s1), (t0, t1) = (
+        ((low + high - side * (high - low)) / 2, (low + high + side * (high - low)) / 2)
+        for low, high in plane.bounds
+    )
+    regions: list[Any] = []
+
+    def job() -> None:
+        small = Patch(plane.origin, plane.axes, ((s0, s1), (t0, t1)))
+        regions[:] = [decision_regions(model, small, method="exact", budget=None)]
+
+    seconds = timed(job, once_above=MOST_SAMPLE_SECONDS)
+    return seconds / int(regions[0].n_evaluations)
 
 
 def _without_pieces(model: Model, probes: Sequence[Probe]) -> TableRow:
     """What exact regions take that are not made of linear pieces: of one probe, or of some if it is quick."""
 
-    def of(n: int) -> float:
-        few = probes[:n]
-        job = partial(decision_regions, model, few, method="exact")
-        return timed(job, once_above=MOST_SAMPLE_SECONDS) / n
+    def of(n: int) -> TableRow:
+        few, regions = probes[:n], list[Any]()
+
+        def job() -> None:
+            regions[:] = decision_regions(model, few, method="exact")
+
+        seconds = timed(job, once_above=MOST_SAMPLE_SECONDS)
+        share = len(probes) / n
+        return _row(share * sum(int(p.n_evaluations) for p in regions), seconds=share * seconds)
 
     try:
-        seconds = of(1)
-        if seconds * TIMED_SEGMENTS < SAMPLE_SECONDS and len(probes) > 1:
-            seconds = of(min(len(probes), TIMED_SEGMENTS))
+        row = of(1)
+        if row["seconds"] / len(probes) * TIMED_SEGMENTS < SAMPLE_SECONDS and len(probes) > 1:
+            row = of(min(len(probes), TIMED_SEGMENTS))
     except PartitionError as error:
         return _row(note=f"not possible: {error.reason}")
-    return _row(seconds=len(probes) * seconds)
+    return row
 
 
 def _widest(model: Model, probe: Probe) -> int:
@@ -341,15 +366,16 @@ def _adaptive_segments(model: Model, probes: Sequence[Probe], each: float) -> Ta
         return _row(n_evaluations, memory=memory, seconds=n_evaluations * each, note=USUAL)
     few = probes[: _between(1, SAMPLE_SECONDS / each / EVALUATIONS_ON_SEGMENT, TIMED_SEGMENTS)]
     n_asked, is_stopped = _asked_on(model, few)
-    if is_stopped or n_asked * each > SAMPLE_SECONDS:
-        seconds = n_asked * (each + SECONDS_PER_SAMPLE)
-    else:
-        seconds = timed(partial(decision_regions, model, few, method="adaptive"))
     share = len(probes) / len(few)
+    seconds = share * n_asked * (each + SECONDS_PER_SAMPLE)
+    if not is_stopped and n_asked * each <= SAMPLE_SECONDS:
+        sampled = timed(partial(decision_regions, model, few, method="adaptive"))
+        of_calls = max(0.0, sampled - n_asked * each)  # of a block, however many segments are in it
+        seconds = n_blocks(model, probes) * of_calls + share * (sampled - of_calls)
     first = "the first segment was" if len(few) == 1 else f"the first {len(few)} segments were"
     note = f"at least: {first} given up after {n_asked:,} evaluations" if is_stopped else ""
     memory = _of_batches(model, probes, share * n_asked)
-    return _row(share * n_asked, memory=memory, seconds=share * seconds, note=note, at_least=is_stopped)
+    return _row(share * n_asked, memory=memory, seconds=seconds, note=note, at_least=is_stopped)
 
 
 class _SpentError(Exception):
@@ -377,17 +403,23 @@ def _asked_on(model: Model, few: Sequence[Probe]) -> tuple[int, bool]:
 def _adaptive_plane(model: Model, probes: Sequence[Probe], each: float) -> TableRow:
     (probe,) = probes
     affordable, n_evaluations = SAMPLE_SECONDS / each, typical_evaluations(probe)
-    seconds = adaptive_seconds(probe, each)
+    seconds, note = adaptive_seconds(probe, each), USUAL_ON_PLANE
     if affordable >= LEAST_ADAPTIVE_PLANE:
+        is_whole = affordable >= 2 * n_evaluations
         resolution = _between(TIMED_RESOLUTION[0], math.sqrt(affordable), TIMED_RESOLUTION[1])
         regions: list[Any] = []
 
         def job() -> None:
-            regions[:] = [decision_regions(model, probe, method="adaptive", resolution=resolution)]
+            regions[:] = [
+                decision_regions(model, probe, method="adaptive", resolution=None if is_whole else resolution)
+            ]
 
-        seconds = timed(job, once_above=MOST_SAMPLE_SECONDS) * n_evaluations / regions[0].n_evaluations
+        seconds, n_sampled = timed(job, once_above=SAMPLE_SECONDS), regions[0].n_evaluations
+        if is_whole:
+            n_evaluations, note = n_sampled, ""
+        seconds *= n_evaluations / n_sampled
     memory = _of_batches(model, probes, n_evaluations)
-    return _row(n_evaluations, memory=memory, seconds=seconds)
+    return _row(n_evaluations, memory=memory, seconds=seconds, note=note)
 
 
 def _grid(model: Model, probes: Sequence[Probe], each: float) -> TableRow:
@@ -396,16 +428,24 @@ def _grid(model: Model, probes: Sequence[Probe], each: float) -> TableRow:
     return _row(n_evaluations, memory=_of_batches(model, probes, n_evaluations), seconds=n_evaluations * each)
 
 
-def _seconds_per_evaluation(model: Model, segment: Probe) -> float:
-    """The time of one of many evaluations of a model, of more and more while they are quick."""
-    n, seconds, is_too_long = 1, math.inf, until_spent(MOST_SAMPLE_SECONDS)
-    while True:
-        job = partial(model.labels, segment.points(np.linspace(0, 1, n)))
-        seconds = min(seconds, timed(job, once_above=SAMPLE_SECONDS) / n)
-        is_enough = n >= FEW_POINTS and seconds * 2 * n > SAMPLE_SECONDS / 4
-        if n == MOST_POINTS or is_enough or is_too_long():
-            return seconds
+def _seconds_per_evaluation(model: Model, probes: Sequence[Probe]) -> float:
+    """The time of one of many evaluations on a grid on segments, of more and more while they are quick."""
+    is_too_long = until_spent(MOST_SAMPLE_SECONDS)
+    points = probes[0].points(np.linspace(0, 1, FEW_POINTS))
+    start = time.perf_counter()
+    model.labels(points[:1])  # the first call imports and prepares: it says no more than an upper bound
+    if is_too_long():
+        return time.perf_counter() - start
+    n, seconds = FEW_POINTS, timed(partial(model.labels, points), once_above=SAMPLE_SECONDS) / FEW_POINTS
+    most = min(len(probes) * DEFAULT_RESOLUTION[1], model.batch_length(points[0].size))
+    on_grid = math.inf
+    while 2 * n <= most and seconds * 2 * n <= SAMPLE_SECONDS / 4 and not is_too_long():
         n *= 2
+        resolution = min(n, DEFAULT_RESOLUTION[1])
+        few = probes[: n // resolution]
+        job = partial(decision_regions, model, few, method="grid", resolution=resolution)
+        seconds = on_grid = min(on_grid, timed(job) / (len(few) * resolution))
+    return seconds
 
 
 def _between(low: int, wanted: float, high: int) -> int:
@@ -417,4 +457,9 @@ def _of_batches(model: Model, probes: Sequence[Probe], n_evaluations: float) -> 
     """Bytes of a batch, and of the generators of the probes that are sampled together."""
     generators = probes[0].generators
     together = min(len(probes) * generators.nbytes, max(generators.nbytes, 8 * MOST_NUMBERS_IN_BLOCK))
-    return together + model.batch_memory(generators[0].size, math.ceil(n_evaluations))
+    n, size = math.ceil(n_evaluations), generators[0].size
+    batch = model.batch_memory(size, n)
+    if model.structure == "piecewise-affine":
+        inside = 2 * _widest(model, probes[0]) * model.dtype.itemsize
+        batch = max(batch, min(n, model.batch_length(size)) * inside)
+    return together + batch

@@ -194,9 +194,8 @@ def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
     """
     from inscape.partition.linear.planes.subdivision import subdivide
 
-    n_timed = max(TIMED_REGIONS, TIMED_WORK / _seconds_per_face(graph))
     middle = domain.corners.mean(axis=0)
-    corners = middle + min(1.0, math.sqrt(n_timed / max(1.0, n_regions))) * (domain.corners - middle)
+    corners = middle + timed_side(graph, n_regions) * (domain.corners - middle)
     n_vertices = 1
 
     def job() -> None:
@@ -204,6 +203,12 @@ def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
         n_vertices = len(subdivide(graph, domain.plane, corners, memory=MEMORY).planar.xy)
 
     return timed(job) / n_vertices
+
+
+def timed_side(graph: Graph, n_regions: float) -> float:
+    """The side of a smaller plane on which the time of a region is measured, as a fraction of the plane's."""
+    n_timed = max(TIMED_REGIONS, TIMED_WORK / _seconds_per_face(graph))
+    return min(1.0, math.sqrt(n_timed / max(1.0, n_regions)))
 
 
 def measured_per_evaluation(model: Model, probe: Probe) -> float:

@@ -125,6 +125,12 @@ def _fields(
     return cell_block(model, trial, probes, resolution, first)
 
 
+def n_blocks(model: Model, segments: Sequence[Probe]) -> int:
+    """In how many blocks segments of one kind are sampled, each with calls of its own."""
+    with model.session():
+        return -(-len(segments) // block_length(segments[0], try_out(model, segments)))
+
+
 def typical_evaluations(probe: Probe) -> int:
     """How often a network is evaluated on a probe by default: on planes and above half of what is allowed."""
     return TYPICAL_EVALUATIONS if probe.dim == 1 else limits_for(probe, "scores", None).budget // 2
