@@ -252,6 +252,23 @@ def test_automatic_batches_shrink_with_the_points():
     assert m.batch_length(10) > m.batch_length(10**5) >= 8
 
 
+def test_batches_shrink_with_what_the_first_convolution_returns():
+    def length(channels, stride=1):
+        model = inscape.wrap(torch.nn.Conv2d(3, channels, 3, stride, padding=1))
+        model.batch_bytes = 2**22
+        return model.batch_length(3 * 32 * 32)
+
+    assert (length(3), length(12), length(12, stride=2)) == (256, 64, 256)
+
+
+def test_batches_of_an_exported_module_are_those_of_the_module():
+    """It has no layers any more, only their weights."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 12, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten())
+    exported = torch.export.export(net.eval(), (torch.zeros(2, 3, 32, 32),)).module()
+    lengths = [inscape.wrap(m).batch_length(3 * 32 * 32) for m in (net, exported)]
+    assert lengths[0] == lengths[1] < inscape.wrap(torch.nn.Linear(3072, 3)).batch_length(3072)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

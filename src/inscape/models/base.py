@@ -362,9 +362,9 @@ class Model(ABC):
         return int(np.clip(2 ** int(math.log2(fitting)), 8, self.max_batch))
 
     def batch_memory(self, point_size: int, n_points: int) -> int:
-        """Bytes that a batch of at most n points takes: the points, and a tensor inside the model."""
+        """Bytes that a batch of at most n points takes: the points, and what goes into and out of a layer."""
         n = min(n_points, self.batch_length(point_size))
-        return n * (point_size * self.dtype.itemsize + self._bytes_per_point(point_size))
+        return n * (point_size * self.dtype.itemsize + 2 * self._bytes_per_point(point_size))
 
     def natural_threshold(self, input_shape: Shape, outputs: Array | None = None) -> float:
         """What an output is compared with: 1/2 if it is a probability, else 0; call it inside `session()`.

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import inspect
 import itertools
+import math
 import threading
 import warnings
 from collections.abc import Iterator
@@ -256,10 +257,12 @@ class TorchModel(Model):
 
     def _bytes_per_point(self, size: int) -> int:
         """Bytes of the input or of the first convolution's output, usually a network's largest tensor."""
-        for layer in self.module.modules():
-            if isinstance(layer, torch.nn.Conv2d | torch.nn.Conv1d):
-                size = max(size, size // layer.in_channels * layer.out_channels)
-                break
+        layers = (m for m in self.module.modules() if isinstance(m, torch.nn.Conv2d | torch.nn.Conv1d))
+        filters = (p for p in self.module.parameters() if p.ndim > 2)  # an exported module has no layers
+        if (layer := next(layers, None)) is not None:
+            size = max(size, size // layer.in_channels * layer.out_channels // math.prod(layer.stride))
+        elif (weight := next(filters, None)) is not None:
+            size = max(size, size // weight.shape[1] * weight.shape[0])
         return size * self.dtype.itemsize
 
     def _layout_hint(self, shape: Shape) -> str:
