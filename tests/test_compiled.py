@@ -4,8 +4,11 @@ import importlib.util
 import logging
 import pickle
 import sys
+import threading
+import time
 
 import numba
+import numpy as np
 import pytest
 from numba.core.caching import CacheImpl
 from numba.core.compiler_lock import global_compiler_lock
@@ -69,6 +72,30 @@ def test_who_looks_for_a_loop_waits_for_who_compiles_one(loop, monkeypatch):
     kept_loops.is_kept(dispatcher, (1,))
     assert held
     assert all(held)
+
+
+UNTIL_TOLD = (
+    "from inscape.compiled import compiled\n"
+    "@compiled\ndef f(told, heard, limit):\n"
+    "    for k in range(limit):\n"
+    "        heard[0] = k\n"
+    "        if told[0] != 0:\n            return k\n"
+    "    return limit\n"
+)
+
+
+def test_a_loop_lets_another_thread_interpret_meanwhile(loop):
+    """Held, the interpreter's lock would let nobody tell the loop to end before it ends by itself."""
+    f, limit = loop(UNTIL_TOLD).f, 10**10
+    f(np.ones(1), np.zeros(1), 1)
+    told, heard, found = np.zeros(1), np.full(1, -1.0), []
+    thread = threading.Thread(target=lambda: found.append(f(told, heard, limit)))
+    thread.start()
+    while heard[0] < 0:
+        time.sleep(0.001)
+    told[0] = 1
+    thread.join()
+    assert found[0] < limit
 
 
 @pytest.mark.parametrize("damage", ["index", "rest of the index", "data", "empty"])
