@@ -1,5 +1,6 @@
 """The rows of trained models, and the study of the digits that is made of them."""
 
+import os
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -76,3 +77,24 @@ def test_the_study_of_the_digits(tmp_path, monkeypatch):
 def test_every_scale_has_its_grid():
     sizes = [len(as_tasks(digits.STUDY.configurations(scale), 0)) for scale in SCALES]
     assert sizes == sorted(sizes)
+
+
+def test_data_are_read_once_for_all_configurations_that_want_the_same(tmp_path, monkeypatch):
+    from inscape.training.data import own_files
+
+    reads, read = [], own_files.read_npz
+    monkeypatch.setattr(own_files, "read_npz", lambda path, split: reads.append(split) or read(path, split))
+    rng = np.random.default_rng(0)
+    path = tmp_path / "own.npz"
+    points = {f"x_{name}": rng.normal(size=(40, 3)) for name in ("train", "test")}
+    np.savez(path, **points, **{f"y_{name}": np.arange(40) % 2 for name in ("train", "test")})
+    seeds = {"seed": 0, "replicate_seed": 0}
+    wanted = {"data": str(path), "n_train": 30, "model": "tree", "n_probes": 4, **seeds}
+    rows = [cell({**wanted, "max_depth": depth}) for depth in (1, 2, 1)]
+    assert reads == ["train", "test"]
+    assert rows[0] == rows[2]
+    cell({**wanted, "max_depth": 1, "n_train": 20})
+    assert len(reads) == 4
+    os.utime(path, ns=(0, 0))  # written again
+    cell({**wanted, "max_depth": 1, "n_train": 20})
+    assert len(reads) == 6

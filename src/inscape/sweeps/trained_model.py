@@ -165,16 +165,37 @@ def seed_of(configuration: Configuration) -> int:
 
 
 def split_of(configuration: Configuration) -> Any:
-    """The training and test points that a configuration names."""
+    """The training and test points that a configuration names.
+
+    A process keeps those that were asked for last: most configurations of a study want the same.
+    """
     from inscape.training.data.datasets import split_data
 
-    return split_data(
-        configuration.get("data", "digits"),
-        n_train=configuration.get("n_train"),
-        n_test=configuration.get("n_test"),
-        random_state=configuration.get("split_seed", 0),
-        image_size=configuration.get("image_size"),
-    )
+    source = configuration.get("data", "digits")
+    wanted = canonical([_version(source), *(configuration.get(key) for key in DATA_KEYS)])
+    split = _READ_LAST.get(wanted)
+    if split is None:
+        _READ_LAST.clear()  # before others are read: both may not fit
+        split = _READ_LAST[wanted] = split_data(
+            source,
+            n_train=configuration.get("n_train"),
+            n_test=configuration.get("n_test"),
+            random_state=configuration.get("split_seed", 0),
+            image_size=configuration.get("image_size"),
+        )
+    return split
+
+
+_READ_LAST: dict[str, Any] = {}
+"""The points that were read last, by what names them."""
+
+
+def _version(source: str) -> int | None:
+    """When a file was changed last; None for a data set that has a name only."""
+    try:
+        return Path(source).stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def settings_of(configuration: Configuration, *, without: Sequence[str] = ()) -> dict[str, Any]:
