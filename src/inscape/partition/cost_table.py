@@ -439,7 +439,7 @@ def _seconds_per_evaluation(model: Model, probes: Sequence[Probe]) -> float:
     n, seconds = FEW_POINTS, timed(partial(model.labels, points), once_above=SAMPLE_SECONDS) / FEW_POINTS
     most = min(len(probes) * DEFAULT_RESOLUTION[1], model.batch_length(points[0].size))
     on_grid = math.inf
-    while 2 * n <= most and seconds * 2 * n <= SAMPLE_SECONDS / 4 and not is_too_long():
+    while 2 * n <= most and seconds * 2 * n <= SAMPLE_SECONDS and not is_too_long():
         n *= 2
         resolution = min(n, DEFAULT_RESOLUTION[1])
         few = probes[: n // resolution]
