@@ -22,8 +22,15 @@ SCHEMA = 1
 class LeftOut:
     """Something that a result had when it was written, and that was left out of the file."""
 
-    def __init__(self, name: str, error: type[InscapeError], *, length: int | None = None) -> None:
-        self._name, self._error, self._length = name, error, length
+    def __init__(
+        self,
+        name: str,
+        error: type[InscapeError],
+        *,
+        length: int | None = None,
+        remedy: str = "compute it again",
+    ) -> None:
+        self._name, self._error, self._length, self._remedy = name, error, length, remedy
 
     def __getattr__(self, attribute: str) -> NoReturn:
         """An error that says what is missing."""
@@ -43,7 +50,7 @@ class LeftOut:
 
     def _refuse(self) -> NoReturn:
         raise self._error(
-            f"{self._name.lstrip('_')} was left out when this result was written", remedy="compute it again"
+            f"{self._name.lstrip('_')} was left out when this result was written", remedy=self._remedy
         )
 
 
@@ -170,6 +177,7 @@ def restored_fields(
     what: str,
     error: type[InscapeError],
     left_out: Collection[str] = (),
+    remedy: str = "compute it again",
     **given: Any,
 ) -> Any:
     """The dataclass of which `plain_fields` wrote `data`.
@@ -180,10 +188,13 @@ def restored_fields(
         what: what the result is called in an error.
         error: the kind of error for data that are not whole.
         left_out: fields that were not written, and have no default.
+        remedy: what to do for those who want them.
         given: fields that are known otherwise.
     """
     unknown = {
-        f.name: LeftOut(f.name, error) for f in fields(cls) if f.name in left_out and not _has_default(f)
+        f.name: LeftOut(f.name, error, remedy=remedy)
+        for f in fields(cls)
+        if f.name in left_out and not _has_default(f)
     }
     known = unknown | given
     wanted = [f for f in fields(cls) if f.name not in known]

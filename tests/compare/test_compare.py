@@ -336,6 +336,12 @@ def test_results_are_written_and_read(probe, tmp_path):
     assert table.loc[~table["agree"], "share"].sum() == pytest.approx(d.disagreement)
     for ending in ("json", "csv", "png", *(["geojson"] if probe.dim == 2 else [])):
         assert d.save(tmp_path / f"d.{ending}").stat().st_size > 100
+    if probe.dim == 2:
+        features = json.loads((tmp_path / "d.geojson").read_text())["features"]
+        regions = [f["properties"] for f in features if f["properties"]["kind"] == "region"]
+        same = ["region", "label_a", "label_b", "class_a", "class_b", "agree", "share", "area"]
+        assert [{k: row[k] for k in same} for row in regions] == table[same].to_dict("records")
+        assert not {"label", "class_name"} & set(regions[0])
     fresh = compare(net(0), net(1), probe)
     assert fresh.to_dict()["max_difference"] is None
     with pytest.raises(PartitionError, match="compute it again"):

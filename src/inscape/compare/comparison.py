@@ -226,9 +226,13 @@ class Comparison(DrawnByClass, Exported):
         for feature in features:
             properties = feature["properties"]
             if properties["kind"] == "region":
-                first, second = self.labels[properties["region"]].tolist()
+                del properties["label"], properties["class_name"]  # of the pair, not of a model
+                region = properties["region"]
+                first, second = self.labels[region].tolist()
                 properties |= {"label_a": first, "label_b": second}
-                properties["share"] = float(self.shares[properties["region"]])
+                properties["class_a"] = name_of(first, self.class_names)
+                properties["class_b"] = name_of(second, self.class_names)
+                properties |= {"agree": first == second, "share": float(self.shares[region])}
         return features
 
     def __repr__(self) -> str:

@@ -162,6 +162,7 @@ def title_in_lines(ax: Any) -> None:
     from textwrap import fill
 
     ax.title.set_wrap(True)
+    ax.title.set_text(ax.get_title().replace(" %", "\u00a0%"))  # which no line begins with
     place = ax.get_subplotspec()
     if place is None or len(place.colspan) == place.get_gridspec().ncols:
         return

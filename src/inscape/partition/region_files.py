@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inscape.arrays import Floats
+import numpy as np
+
+from inscape.arrays import Floats, Ints
 from inscape.drawing.axes import apart_from_pyplot
 from inscape.errors import PictureError
 from inscape.files import replacing
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg")
 TABLES = (".json", ".csv", ".geojson")
+WRITE_ALL = "write it by save, or with to_dict(polygons=True); or compute it again"
+"""What to do about what a short `to_dict` has left out."""
 
 
 class Exported:
@@ -37,7 +41,7 @@ class Exported:
     def _features(self) -> list[dict[str, Any]]:
         """The regions and borders as GeoJSON has them; an error if there are no polygons."""
         raise PictureError(
-            f"a {type(self).__name__} has no polygons for GeoJSON: those of an exact plane do; "
+            f"a {type(self).__name__} has no polygons for GeoJSON, which regions of an exact plane have: "
             "write .json, .csv or .svg"
         )
 
@@ -94,7 +98,25 @@ def polygon_feature(rings: Sequence[Floats], **properties: Any) -> dict[str, Any
     return {"type": "Feature", "properties": properties, "geometry": geometry}
 
 
-def lines_feature(lines: Floats, **properties: Any) -> dict[str, Any]:
-    """Straight lines between two points, (n, 2, 2), as a feature of GeoJSON."""
-    geometry = {"type": "MultiLineString", "coordinates": lines.tolist()}
-    return {"type": "Feature", "properties": properties, "geometry": geometry}
+def border_features(edges: Floats, sides: Ints, lengths: Floats) -> list[dict[str, Any]]:
+    """The borders as features of GeoJSON, one for each two regions that share edges.
+
+    Args:
+        edges: the ends of each edge between two regions, (n, 2, 2).
+        sides: these regions, (n, 2).
+        lengths: the length of each edge in the input space, (n,).
+    """
+    if not len(edges):
+        return []
+    pairs, pair, n_edges = np.unique(np.sort(sides, axis=1), axis=0, return_inverse=True, return_counts=True)
+    pair = pair.reshape(-1)
+    total = np.bincount(pair, weights=lengths)
+    of_pair = np.split(np.argsort(pair, kind="stable"), np.cumsum(n_edges)[:-1])
+    return [
+        {
+            "type": "Feature",
+            "properties": {"kind": "border", "regions": regions, "length": length},
+            "geometry": {"type": "MultiLineString", "coordinates": edges[which].tolist()},
+        }
+        for regions, length, which in zip(pairs.tolist(), total.tolist(), of_pair, strict=True)
+    ]

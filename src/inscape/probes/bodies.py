@@ -103,7 +103,7 @@ class Box(Body):
 
     def __repr__(self) -> str:
         if self.dim <= 4:
-            return f"Box({self.low.tolist()}, {self.high.tolist()})"
+            return f"Box({_short(self.low)}, {_short(self.high)})"
         return f"Box(input_shape={self.input_shape})"
 
 
@@ -145,5 +145,10 @@ class Ball(Body):
         return np.asarray(self.centre + way.reshape(self.input_shape))
 
     def __repr__(self) -> str:
-        where = self.centre.tolist() if self.dim <= 4 else f"a point of shape {self.input_shape}"
-        return f"Ball({where}, {self.radius:g})"
+        where = _short(self.centre) if self.dim <= 4 else f"a point of shape {self.input_shape}"
+        return f"Ball({where}, {self.radius:.4g})"
+
+
+def _short(point: Floats) -> str:
+    """The coordinates of a point in four digits."""
+    return f"[{', '.join(f'{value:.4g}' for value in point.reshape(-1))}]"

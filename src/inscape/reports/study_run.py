@@ -83,7 +83,8 @@ class StudyRun(Shown):
         if missing:
             raise StudyError(f"not a whole study run: {', '.join(sorted(missing))} missing")
         out = Path(data["summary"]).parent
-        unwritten = ("title", "claims", "reference", "provenance", "finished", "is_registered")
+        names = ("title", "claims", "reference", "provenance", "finished", "is_registered")
+        unwritten: dict[str, Any] = {name: LeftOut(name, StudyError) for name in names}
         run: Self = restored_fields(
             cls,
             data,
@@ -93,7 +94,7 @@ class StudyRun(Shown):
             summary=_restored_summary(data, out),
             out=out,
             store=Path(data["store"]),
-            **{name: LeftOut(name, StudyError) for name in unwritten},
+            **unwritten,
         )
         return run
 

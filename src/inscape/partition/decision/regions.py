@@ -17,7 +17,13 @@ from inscape.arrays import Array, Bools, Floats, Int32s, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.class_names import name_of
-from inscape.partition.region_files import Exported, lines_feature, polygon_feature, well_known_text
+from inscape.partition.region_files import (
+    WRITE_ALL,
+    Exported,
+    border_features,
+    polygon_feature,
+    well_known_text,
+)
 from inscape.pictures import DrawnByClass, Style
 from inscape.probes import Probe
 from inscape.probes.plane import Domain, domain_of, frame_of, scene_of
@@ -118,7 +124,13 @@ class DecisionRegions(DrawnByClass, Exported):
     def _restored(cls, data: dict[str, Any], probe: Probe) -> Any:
         left_out = [name for name in cls._left_out if not cls._has_samples or name not in data]
         return restored_fields(
-            cls, data, what="decision regions", error=PartitionError, left_out=left_out, probe=probe
+            cls,
+            data,
+            what="decision regions",
+            error=PartitionError,
+            left_out=left_out,
+            remedy=WRITE_ALL,
+            probe=probe,
         )
 
     def __repr__(self) -> str:
@@ -345,7 +357,7 @@ class DecisionPlane(DecisionRegions):
 
     @cached_property
     def polygons(self) -> list[tuple[Floats, ...]]:
-        """The boundary of each region as closed rings of coordinates (k, 2).
+        """The boundary of each region as rings of coordinates (k, 2), whose first corner is not repeated.
 
         The first ring runs anticlockwise around the region, the others clockwise around its holes, so that
         the signed areas of all rings add up to the region's.
@@ -449,12 +461,9 @@ class DecisionPlane(DecisionRegions):
             )
             for i, (label, area, rings) in enumerate(rows)
         ]
-        pairs = np.sort(self._sides[self._is_boundary], axis=1)
-        for a, b in np.unique(pairs, axis=0).tolist():
-            edges = self.boundary[(pairs == (a, b)).all(axis=1)]
-            length = float(self.domain.lengths(edges[:, 1] - edges[:, 0]).sum())
-            features.append(lines_feature(edges, kind="border", regions=[a, b], length=length))
-        return features
+        edges = self.boundary
+        lengths = self.domain.lengths(edges[:, 1] - edges[:, 0])
+        return features + border_features(edges, self._sides[self._is_boundary], lengths)
 
     def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
         """Plain JSON, with areas and the boundary's length; `from_dict` reads it back.
@@ -486,6 +495,7 @@ class DecisionPlane(DecisionRegions):
             what="decision regions",
             error=PartitionError,
             left_out=("subdivision",) if faces else ("face_regions", "subdivision"),
+            remedy=WRITE_ALL,
             probe=probe,
             domain=domain,
             **faces,

@@ -14,7 +14,13 @@ import numpy.typing as npt
 
 from inscape.arrays import ActivationPatterns, Bools, Floats, Hashes, Int32s, Ints
 from inscape.errors import PartitionError
-from inscape.partition.region_files import Exported, polygon_feature, well_known_text
+from inscape.partition.region_files import (
+    WRITE_ALL,
+    Exported,
+    border_features,
+    polygon_feature,
+    well_known_text,
+)
 from inscape.pictures import Colours, DrawnByClass, Names, Style, finished
 from inscape.probes import Probe, Segment
 from inscape.probes.plane import Domain, domain_of, scene_of
@@ -169,6 +175,7 @@ class LinearSegment(DrawnByClass, Exported):
             what="list of segment pieces",
             error=PartitionError,
             left_out=("_certain", "_scores"),
+            remedy=WRITE_ALL,
             probe=Segment.from_dict(data["probe_data"]),
         )
         vars(pieces).update({name: np.array(data[name]) for name in cls._drawn if name in data})
@@ -438,9 +445,13 @@ class LinearPlane(DrawnByClass, Exported):
 
     def _features(self) -> list[dict[str, Any]]:
         rows = zip(self.areas.tolist(), self.polygons, strict=True)
-        return [
+        features = [
             polygon_feature([ring], kind="region", region=i, area=area) for i, (area, ring) in enumerate(rows)
         ]
+        inner = (self.adjacency >= 0).all(axis=1)
+        edges = self.vertices[self.edges[inner]]
+        lengths = self.domain.lengths(edges[:, 1] - edges[:, 0])
+        return features + border_features(edges, self.adjacency[inner], lengths)
 
     def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back.
@@ -475,6 +486,7 @@ class LinearPlane(DrawnByClass, Exported):
             what="set of plane regions",
             error=PartitionError,
             left_out=("subdivision",),
+            remedy=WRITE_ALL,
             probe=probe,
             domain=domain,
             **faces,

@@ -126,8 +126,11 @@ class LinearBody(DrawnByClass):
         return polygons
 
     def __repr__(self) -> str:
-        count = f"{self.n_regions:,}" if self.is_exact else f"at least {self.n_regions:,}"
-        return f"<{count} linear regions of {self.provenance.model} in {self.body!r}, {self.status}>"
+        return f"<{self._title()} of {self.provenance.model} in {self.body!r}, {self.status}>"
+
+    def _title(self) -> str:
+        count = f"{self.n_regions:,} linear region{'' if self.n_regions == 1 else 's'}"
+        return count if self.is_exact else f"at least {count}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""
@@ -169,7 +172,7 @@ class LinearBody(DrawnByClass):
             edges=True,
             scene=replace(scene, domain=outline),
             classes=classes,
-            title=f"{'' if self.is_exact else 'at least '}{self.n_regions:,} linear regions",
+            title=self._title(),
             ax=ax,
         )
         if isinstance(self.body, Ball):

@@ -172,16 +172,21 @@ class WrittenFaces:
 
     @classmethod
     def of(cls, written: dict[str, Any], domain_corners: Floats) -> "WrittenFaces":
-        """The faces that `written_faces` wrote: an edge for each pair of neighbouring corners."""
+        """The faces that `written_faces` wrote, with the edges that it wrote.
+
+        Earlier files have no edges: there is one for each pair of neighbouring corners.
+        """
         xy = np.array(written["vertices"], dtype=np.float64).reshape(-1, 2)
         size = np.array([len(face) for face in written["faces"]])
         start = np.concatenate([[0], np.cumsum(size)])
         corner = np.concatenate([np.array(face, dtype=np.int64) for face in written["faces"]])
         after = np.roll(corner, -1)
         after[start[1:] - 1] = corner[start[:-1]]
-        pairs = np.sort(np.stack([corner, after], axis=1), axis=1)
-        ends, edge = np.unique(pairs, axis=0, return_inverse=True)
-        edge = edge.reshape(-1)
+        pairs, edge = np.unique(
+            np.sort(np.stack([corner, after], axis=1), axis=1), axis=0, return_inverse=True
+        )
+        ends = np.array(written.get("edges", pairs), dtype=np.int64).reshape(-1, 2)
+        edge = np.lexsort(np.sort(ends, axis=1).T[::-1])[edge.reshape(-1)]
         loop = half_edge(edge, (corner != ends[edge, 0]).astype(np.int64))
         fixed = np.zeros(len(xy), bool)
         fixed[[int(np.hypot(*(xy - c).T).argmin()) for c in domain_corners]] = True
@@ -200,9 +205,13 @@ class WrittenFaces:
 
 
 def written_faces(planar: PlanarComplex) -> dict[str, Any]:
-    """Plain JSON: the vertices, and the numbers of the vertices of each face, anticlockwise."""
+    """Plain JSON: the vertices; by their numbers the corners of each face, anticlockwise; the edges."""
     faces = np.split(planar.corners, planar.start[1:-1])
-    return {"vertices": planar.xy.tolist(), "faces": [face.tolist() for face in faces]}
+    return {
+        "vertices": planar.xy.tolist(),
+        "faces": [face.tolist() for face in faces],
+        "edges": planar.ends.tolist(),
+    }
 
 
 def outward(planar: PlanarComplex) -> PlanarComplex:
