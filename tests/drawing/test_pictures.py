@@ -163,6 +163,32 @@ def test_negative_labels_are_drawn():
     assert len(np.unique(np.asarray(ax.collections[0].get_array()).reshape(-1, 4), axis=0)) == 2
 
 
+@pytest.mark.parametrize("method", ["exact", "grid", "adaptive"])
+def test_a_triangle_is_drawn_in_one_place(method, rng):
+    """The colour of a place is that of the label there, by every method and of two models, too."""
+    net = inscape.training.mlp(2, (8,), 3, random_state=1).double()
+    triangle = Simplex([[0.9, 0.8], [-1.0, 0.3], [0.2, -1.0]])  # not in the order of its generators
+    domain = inscape.decision_regions(net, triangle, method="exact").domain
+    inside = rng.dirichlet([2, 2, 2], size=60)
+    labels = inscape.wrap(net).labels(inside @ triangle.vertices)
+    assert len(np.unique(labels)) > 1
+    two = inscape.compare(net, net, triangle, method=method)
+    for result in (inscape.decision_regions(net, triangle, method=method), two):
+        ax = result.plot()
+        (outline,) = [patch for patch in ax.patches if not patch.get_fill()]
+        assert outline.get_xy()[:3] == pytest.approx(domain.corners)
+        for drawn in (*ax.lines, *ax.collections[1:], *ax.texts):
+            drawn.remove()
+        canvas = FigureCanvasAgg(ax.figure)
+        canvas.draw()
+        places = ax.transData.transform(inside @ domain.corners).astype(int)
+        seen = np.asarray(canvas.buffer_rgba())[::-1][places[:, 1], places[:, 0], :3].astype(int)
+        colours = [np.median(seen[labels == label], axis=0) for label in np.unique(labels)]
+        near = [[np.abs(one - colour).max() < 20 for colour in colours] for one in seen]
+        assert len(np.unique(colours, axis=0)) == len(colours)
+        assert np.mean(np.argmax(near, axis=1) == np.searchsorted(np.unique(labels), labels)) > 0.9
+
+
 def test_a_hull_on_a_line_has_no_picture():
     p = inscape.decision_regions(three, Simplex([[0.0], [1.0], [2.0]]), resolution=5)
     with pytest.raises(PartitionError, match="on a line: their hull has no picture"):

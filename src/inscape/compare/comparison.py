@@ -27,7 +27,7 @@ from inscape.partition.decision.regions import (
 from inscape.partition.region_files import Exported
 from inscape.pictures import Drawn, DrawnByClass, Style
 from inscape.probes import Probe
-from inscape.probes.plane import frame_of, scene_of
+from inscape.probes.plane import drawn_domain, frame_of, scene_of
 from inscape.probes.segment import as_segment, dots_along
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
@@ -283,8 +283,7 @@ def _drawn(comparison: Comparison, ax: Any, style: Style) -> Any:
         return draw_pair_segment(
             edges, regions.labels, pairs=pairs, names=comparison.names, title=title, dots=dots, ax=ax
         )
-    frame, domain = frame_of(probe)
-    scene, classes = scene_of(probe, domain, style, said, comparison.class_names)
+    scene, classes = scene_of(probe, drawn_domain(probe), style, said, comparison.class_names)
     pairs = Pairs(comparison.pairs, shares, classes)
     if isinstance(regions, DecisionPlane):
         planar = regions.subdivision.planar
@@ -304,7 +303,7 @@ def _drawn(comparison: Comparison, ax: Any, style: Style) -> Any:
     assert isinstance(regions, DecisionGrid | DecisionMesh)
     image = regions.image()
     image = np.where(image >= 0, regions.labels[image], -1)
-    return draw_pair_image(image, frame, pairs=pairs, scene=scene, title=title, ax=ax)
+    return draw_pair_image(image, frame_of(probe), pairs=pairs, scene=scene, title=title, ax=ax)
 
 
 def _percent(share: float) -> str:

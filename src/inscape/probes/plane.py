@@ -113,20 +113,22 @@ def domain_of(probe: Probe) -> Domain:
     )
 
 
-def frame_of(probe: Probe) -> tuple[Floats, Domain]:
-    """For a grid along the generators: corner and sides (3, 2) in drawing coordinates, and the domain.
+def drawn_domain(probe: Probe) -> Domain:
+    """The domain of a plane in its picture, the same by every method."""
+    try:
+        return domain_of(probe)
+    except ProbeError as error:  # a grid needs no area
+        raise PartitionError("the three points are on a line: their hull has no picture") from error
 
-    A patch is drawn in its own coordinates; a triangle true to scale, its first generator at the origin.
-    """
+
+def frame_of(probe: Probe) -> Floats:
+    """The corner and the sides of a grid along the generators, (3, 2), in the coordinates of `domain_of`."""
     if isinstance(probe, Patch):
         (s0, s1), (t0, t1) = probe.bounds
-        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), domain_of(probe)
-    flat = probe.generators.reshape(3, -1)
-    if (axes_and_corners := _true_to_scale(flat)) is None:
-        raise PartitionError("the three points are on a line: their hull has no picture")
-    axes, corners = axes_and_corners
-    order = [int(np.flatnonzero((flat == a.ravel()).all(axis=1))[0]) for a in probe.anchors]
-    return corners, Domain(Plane(flat[0], axes), corners, corners[order])
+        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]])
+    corners, vertices = domain_of(probe).corners, probe.anchors.reshape(3, -1)
+    order = [int(np.flatnonzero((vertices == g.ravel()).all(axis=1))[0]) for g in probe.generators]
+    return np.concatenate([corners[order[:1]], corners[order[1:]] - corners[order[0]]])
 
 
 def scene_of(

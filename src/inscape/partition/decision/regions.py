@@ -26,7 +26,7 @@ from inscape.partition.region_files import (
 )
 from inscape.pictures import DrawnByClass, Style
 from inscape.probes import Probe
-from inscape.probes.plane import Domain, domain_of, frame_of, scene_of
+from inscape.probes.plane import Domain, domain_of, drawn_domain, frame_of, scene_of
 from inscape.probes.segment import as_segment, dots_along
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, restored_fields
@@ -572,12 +572,12 @@ def _draw_image(regions: DecisionGrid | DecisionMesh, ax: Any, style: Style) -> 
     from inscape.drawing.planes.labelled_grid import draw_plane
 
     check_plane(regions.probe)
-    frame, domain = frame_of(regions.probe)
+    domain = drawn_domain(regions.probe)
     scene, classes = scene_of(regions.probe, domain, style, regions.labels, regions.class_names)
     return draw_plane(
         regions.image(),
         regions.labels,
-        frame,
+        frame_of(regions.probe),
         classes=classes,
         scene=scene,
         title=regions._title(),
