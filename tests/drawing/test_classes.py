@@ -103,6 +103,34 @@ def test_a_legend_stays_in_the_figure_and_off_the_neighbour(probe):
         assert not ax.get_legend().get_window_extent().overlaps(ax.get_window_extent())
 
 
+@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("probe", [SQUARE, Segment([-1.0, 0.0], [1.0, 0.0])])
+def test_a_legend_of_many_long_names_is_neither_too_wide_nor_too_high(probe, layout):
+    """Names that are broken into lines made it leave the figure below."""
+
+    def twelve(x):
+        return np.clip(6 * (x[:, 0] + 1), 0, 11).astype(int)
+
+    names = [f"{chr(97 + k)} rather long name" for k in range(12)]
+    one = inscape.decision_regions(twelve, probe)
+    two = inscape.compare(twelve, lambda x: twelve(x[:, ::-1] if probe is SQUARE else -x), probe)
+    for result in (one, two):
+        figure = Figure(figsize=(9, 4), layout=layout)
+        both = figure.subplots(1, 2)
+        for ax in both:
+            result.plot(ax, class_names=names)
+        own = result.plot(class_names=names)
+        FigureCanvasAgg(figure).draw()
+        FigureCanvasAgg(own.figure).draw()
+        for ax in (*both, own):
+            legend, whole = ax.get_legend().get_window_extent(), ax.figure.bbox
+            assert 0 <= legend.y0 <= legend.y1 <= whole.y1
+            assert ax.get_window_extent().x1 <= legend.x0
+            assert legend.x1 <= whole.x1
+            assert ax.get_window_extent().width > 0.15 * whole.width / (1 if ax is own else 2)
+        assert both[0].get_legend().get_window_extent().x1 <= both[1].get_window_extent().x0
+
+
 @pytest.mark.parametrize("width", [0.9, 1.0, 1.1])
 def test_a_legend_is_inside_the_figure_when_that_is_first_drawn(width):
     """Axes of equal scales are narrower than what they were given; their legend followed passes too late."""

@@ -21,15 +21,20 @@ _BAR_GAP, _BAR_WIDTH = 0.03, 0.05
 _LEAST_LEFT = 0.45
 """Of the width that Axes had, what a legend leaves them at least."""
 
-_LEAST_FONT = 5.0
-"""In points, of a legend that would be too wide."""
+_LEAST_FONT, _SMALLER = 5.0, 0.85
+"""In points, of a legend that would be too wide or too high; what its letters lose at a time."""
+_LAID_OUT_HEIGHT = 0.85
+"""Of the height of a row of a figure that lays itself out, what a legend may take."""
+_LAID_OUT_HEIGHT_TO_SCALE = 0.6
+"""The same beside Axes of equal scales, which are lower than their row and stand in its middle."""
+LEAST_IN_LEGEND = 8
+"""Lines, however low the Axes are."""
 _SHORTEST_LINE = 10
 """In characters, of a name that is broken into lines."""
 _WIDTH_OF_LETTER = 0.6
 """On average, of its size."""
 
 _DENSE_LEGEND_ABOVE_CLASSES = 8
-_DENSE_LEGEND: dict[str, Any] = {"fontsize": "small", "labelspacing": 0.3}
 _DENSE_LINE = 1.25
 """The height of a line of a dense legend, of its font size; its title takes two."""
 
@@ -114,45 +119,123 @@ def _beyond_bar(inset: Any) -> float:
 
 
 def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
-    """A legend to the right of the Axes, and of their colour bar if there is one.
+    """A legend to the right of the Axes, and of their colour bar if there is one; to be drawn last.
 
-    Figures that lay themselves out make room for it. In others the Axes give up as much of their own width,
-    so that the legend neither leaves the figure nor lies on a neighbour; names that are too long for that
-    are broken into lines, and made smaller if they must.
+    Figures that lay themselves out make room for it. In others the Axes give up as much of their own width.
+    So that the legend neither leaves the figure nor lies on a neighbour, names that are too long are broken
+    into lines, letters are made smaller, and if all that is too little, the last names are left out.
     """
+    from matplotlib.font_manager import FontProperties
     from matplotlib.transforms import ScaledTranslation
 
-    dense = _DENSE_LEGEND if len(handles) > _DENSE_LEGEND_ABOVE_CLASSES else {}
     figure = ax.figure.figure  # of a subfigure, the whole
     bar, beside = colour_bar_of(ax), ax.transAxes
     if bar is not None:
         inches = _beyond_bar(bar) / figure.dpi
         beside = bar.transAxes + ScaledTranslation(inches, 0.0, figure.dpi_scale_trans)
-    legend = ax.legend(
-        handles=handles,
-        title=title,
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        bbox_transform=beside,
-        frameon=False,
-        borderaxespad=_LEGEND_GAP,
-        **dense,
-    )
-    if figure.get_layout_engine() is not None:
-        return
-    box = ax.get_position(original=True)
-    gap = _LEGEND_GAP * legend.prop.get_size_in_points() / 72 * figure.dpi
-    most = (1 - _LEAST_LEFT) * box.width * figure.bbox.width - gap
-    _narrow(legend, most)
-    width = (min(legend.get_window_extent().width, most) + gap) / figure.bbox.width
-    ax.set_position((box.x0, box.y0, box.width - width, box.height))
+    dense = len(handles) > _DENSE_LEGEND_ABOVE_CLASSES
+    shown, names = list(handles), [str(handle.get_label()) for handle in handles]
+    largest = FontProperties(size="small" if dense else "medium").get_size_in_points()
+
+    def drawn(size: float, labels: list[str]) -> Any:
+        return ax.legend(
+            handles=shown,
+            labels=labels,
+            title=title,
+            fontsize=size,
+            title_fontsize=None if size == largest else size,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+            bbox_transform=beside,
+            frameon=False,
+            borderaxespad=_LEGEND_GAP,
+            **({"labelspacing": 0.3} if dense else {}),
+        )
+
+    room = _Room(ax, figure.get_layout_engine() is not None)
+    sizes = [largest]
+    while sizes[-1] > _LEAST_FONT:
+        sizes.append(max(_LEAST_FONT, _SMALLER * sizes[-1]))
+    for size in sizes:
+        legend = drawn(size, names)
+        if room.is_too_narrow_for(legend):
+            legend = drawn(size, _broken(legend, room.width))
+        if room.holds(legend):
+            return
+    while not room.holds(legend) and len(shown) > LEAST_IN_LEGEND:
+        n = int(len(shown) * room.height / legend.get_window_extent().height)
+        n = max(LEAST_IN_LEGEND, min(n, len(shown) - 1)) - 1
+        shown = [*shown[:n], more_in_legend(sum(getattr(handle, "n_more", 1) for handle in shown[n:]))]
+        names = [str(handle.get_label()) for handle in shown]
+        legend = drawn(_LEAST_FONT, names)
+        legend = drawn(_LEAST_FONT, _broken(legend, room.width))
+
+
+class _Room:
+    """What there is beside some Axes, in pixels, for a legend."""
+
+    def __init__(self, ax: Any, is_laid_out: bool) -> None:
+        self._ax, self._area, self._is_laid_out = ax, ax.figure.bbox, is_laid_out
+        self._box = ax.get_position(original=True)
+        wide, high = self._box.width, self._box.height
+        if is_laid_out:
+            wide, high = 1.0, _LAID_OUT_HEIGHT if ax.get_aspect() == "auto" else _LAID_OUT_HEIGHT_TO_SCALE
+            if (place := ax.get_subplotspec()) is not None:
+                rows, columns = place.get_gridspec().get_geometry()
+                wide, high = len(place.colspan) / columns, high * len(place.rowspan) / rows
+        self.width, self.height = (1 - _LEAST_LEFT) * wide * self._area.width, high * self._area.height
+
+    def is_too_narrow_for(self, legend: Any) -> bool:
+        """Whether names must be broken."""
+        return bool(self._width_of(legend) > self.width)
+
+    def holds(self, legend: Any) -> bool:
+        """Whether a legend fits, once the Axes have given up the width that it takes."""
+        width = self._width_of(legend)
+        if not self._is_laid_out:
+            box = self._box
+            left = box.width - min(width, self.width) / self._area.width
+            self._ax.set_position((box.x0, box.y0, left, box.height))
+            self._ax.apply_aspect()
+            # Down to the end of the figure.
+            self.height = self._ax.get_position().y1 * self._area.height - self._gap(legend)
+        extent = legend.get_window_extent()
+        return bool(width <= self.width and extent.height <= self.height)
+
+    def _width_of(self, legend: Any) -> float:
+        return float(legend.get_window_extent().width) + self._gap(legend)
+
+    def _gap(self, legend: Any) -> float:
+        """Between the Axes and the legend, beside it and above it."""
+        return float(_LEGEND_GAP * legend.prop.get_size_in_points() / 72 * self._ax.figure.figure.dpi)
+
+
+def more_in_legend(n: int) -> Any:
+    """The line of a legend that says how many more there are."""
+    from matplotlib.patches import Patch
+
+    line: Any = Patch(fc="none", ec="none", label=f"+ {n} more")
+    line.n_more = n
+    return line
+
+
+def _broken(legend: Any, most: float) -> list[str]:
+    """The names of a legend in lines, so short that it is at most so many pixels wide."""
+    from textwrap import fill
+
+    texts = legend.get_texts()
+    widest = max(text.get_window_extent().width for text in texts)
+    beside = legend.get_window_extent().width - widest
+    longest = max(len(text.get_text()) for text in texts)
+    line = max(_SHORTEST_LINE, int(longest * (most - beside) / widest) - 1)
+    return [fill(text.get_text(), line) for text in texts]
 
 
 def lines_beside(ax: Any) -> int:
     """How many lines, below its title, a dense legend has that is as high as the Axes."""
     from matplotlib.font_manager import FontProperties
 
-    size = FontProperties(size=_DENSE_LEGEND["fontsize"]).get_size_in_points()
+    size = FontProperties(size="small").get_size_in_points()
     height = ax.get_position(original=True).height * ax.figure.bbox.height / ax.figure.dpi
     return int(72 * height / (_DENSE_LINE * size)) - 2
 
@@ -171,26 +254,6 @@ def title_in_lines(ax: Any) -> None:
     line = max(_SHORTEST_LINE, int(inches * 72 / (_WIDTH_OF_LETTER * ax.title.get_fontsize())))
     lines = ax.title.get_text().splitlines()
     ax.title.set_text("\n".join(fill(text, line, break_long_words=False) for text in lines))
-
-
-def _narrow(legend: Any, most: float) -> None:
-    """Break the names of a legend into lines, and then make them smaller, until it is `most` pixels wide."""
-    from textwrap import fill
-
-    texts = legend.get_texts()
-    width = legend.get_window_extent().width
-    if width <= most:
-        return
-    longest = max(len(text.get_text()) for text in texts)
-    line = max(_SHORTEST_LINE, int(longest * most / width) - 2)
-    for text in texts:
-        text.set_text(fill(text.get_text(), line))
-    for _ in range(4):  # what is not text has a width of its own
-        width = legend.get_window_extent().width
-        if width <= most:
-            return
-        for text in (*texts, legend.get_title()):
-            text.set_fontsize(max(_LEAST_FONT, text.get_fontsize() * 0.95 * most / width))
 
 
 def fitted_text(ax: Any, x: float, y: float, text: str, fit: Callable[[Any, Any], None], **style: Any) -> Any:

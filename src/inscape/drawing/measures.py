@@ -64,9 +64,9 @@ def draw_density(
     (s0, t0), (s1, t1) = scene.domain.min(axis=0), scene.domain.max(axis=0)
     image = ax.imshow(density.T, origin="lower", extent=(s0, s1, t0, t1), cmap="magma_r", vmin=low)
     colour_bar(ax, image, "density")
+    frame_plane(ax, scene, classes, title)
     if classes is not None and scene.point_labels is not None:
         draw_legend(ax, np.empty(0, int), np.empty(0), classes, scene.point_labels)
-    frame_plane(ax, scene, classes, title)
     return ax
 
 

@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inscape.drawing import Floats, Ints
-from inscape.drawing.axes import axes_or_new, draw_spans, ink, legend_beside
+from inscape.drawing.axes import (
+    LEAST_IN_LEGEND,
+    axes_or_new,
+    draw_spans,
+    ink,
+    legend_beside,
+    lines_beside,
+    more_in_legend,
+)
 from inscape.drawing.palette import Classes, Colour, in_order
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import dot_in_legend, short
@@ -97,8 +105,8 @@ def draw_pair_faces(
             ax.add_collection(hatched, autolim=False)
     is_boundary = (sides[:, 0] != sides[:, 1]) & (sides >= 0).all(axis=1)
     draw_edges(ax, xy, ends[is_boundary], edgecolors="black", lw=1.0, zorder=3)
-    draw_pair_legend(ax, pairs, scene.point_labels)
     frame_plane(ax, scene, pairs.classes, title)
+    draw_pair_legend(ax, pairs, scene.point_labels)
     return ax
 
 
@@ -120,8 +128,8 @@ def draw_pair_image(
             rgb[(image == k) & (second == bool(model)), :3] = pairs.colour(k, model)
     mesh = ax.pcolormesh(places[..., 0], places[..., 1], rgb, rasterized=True, zorder=1)
     mesh.set_clip_path(Polygon(scene.domain, transform=ax.transData))
-    draw_pair_legend(ax, pairs, scene.point_labels)
     frame_plane(ax, scene, pairs.classes, title)
+    draw_pair_legend(ax, pairs, scene.point_labels)
     return ax
 
 
@@ -168,8 +176,8 @@ def draw_pair_segment(
     ax.tick_params(axis="y", length=0)
     ax.spines[:].set_visible(False)
     ax.set_title(title)
-    draw_pair_legend(ax, pairs, None if dots is None else dots.labels, hatched=False)
     draw_dots(ax, dots, pairs.classes, 0.5)
+    draw_pair_legend(ax, pairs, None if dots is None else dots.labels, hatched=False)
     return ax
 
 
@@ -178,7 +186,7 @@ def draw_pair_legend(
 ) -> None:
     """What the colours mean: the largest pairs that differ first, then the classes on which both agree.
 
-    Classes of data points on which the models nowhere agree follow, as dots.
+    Classes of data points on which the models nowhere agree follow, as dots; as many as fit beside the Axes.
     """
     from matplotlib.patches import Patch
 
@@ -198,20 +206,25 @@ def draw_pair_legend(
             lw=0 if hatched else 0.5,
             label=f"a says {_said(names, pairs, k, 0)}, b says {_said(names, pairs, k, 1)}",
         )
-        for k in differ[:MOST_PAIRS]
+        for k in differ
     ]
-    if (more := len(differ) - MOST_PAIRS) > 0:
-        handles.append(Patch(fc="none", ec="none", label=f"+ {more} more"))
-    handles += [
+    alike = [
         Patch(fc=pairs.colour(k, 0), ec="black", lw=0.5, label=f"both say {_said(names, pairs, k, 0)}")
-        for k in agree[:MOST_PAIRS]
+        for k in agree
     ]
-    if (more := len(agree) - MOST_PAIRS) > 0:
-        handles.append(Patch(fc="none", ec="none", label=f"+ {more} more"))
     said = {int(pairs.labels[k, 0]) for k in agree}
     others = {} if point_labels is None else {names[i]: i for i in set(point_labels.tolist()) - said}
-    handles += [dot_in_legend(pairs.classes, others[name]) for name in sorted(others, key=in_order)]
-    legend_beside(ax, handles, "")
+    alike += [dot_in_legend(pairs.classes, others[name]) for name in sorted(others, key=in_order)]
+    lines = max(LEAST_IN_LEGEND, lines_beside(ax))
+    handles = _first(handles, min(MOST_PAIRS, max(lines // 2, lines - len(alike))))
+    legend_beside(ax, handles + _first(alike, lines - len(handles)), "")
+
+
+def _first(handles: list[Any], most: int) -> list[Any]:
+    """So many lines of a legend, of which the last may say how many more there are."""
+    if len(handles) <= most:
+        return handles
+    return [*handles[: most - 1], more_in_legend(len(handles) - most + 1)]
 
 
 def _said(names: dict[int, str], pairs: Pairs, k: int, model: int) -> str:

@@ -57,10 +57,10 @@ def draw_segment(
     ax.set_title(title, pad=6 if images is None else 62)
     shown = np.concatenate([labels, [] if top_labels is None else top_labels.ravel()]).astype(np.int64)
     widths = np.concatenate([np.diff(edges), np.zeros(len(shown) - len(labels))])
-    draw_legend(ax, shown, widths, classes, None if dots is None else dots.labels)
     draw_dots(ax, dots, classes, band + 0.03 if band < 1 else 0.06)
     if images is not None:
         _draw_ends(ax, images)
+    draw_legend(ax, shown, widths, classes, None if dots is None else dots.labels)
     return ax
 
 
@@ -89,8 +89,8 @@ def draw_pieces(
     ax.set_ylabel("score")
     ax.set_title(title)
     shown = np.array(some if len(some) > 1 else [], np.int64)
-    draw_legend(ax, shown, np.ones(len(shown)), classes, None if dots is None else dots.labels)
     draw_dots(ax, dots, classes, 0.08)
+    draw_legend(ax, shown, np.ones(len(shown)), classes, None if dots is None else dots.labels)
     return ax
 
 

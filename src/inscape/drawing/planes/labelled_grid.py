@@ -39,9 +39,9 @@ def draw_plane(
     labels = _extended(region_labels[regions], inside)
     _fill(ax, labels, frame, classes.colours, scene.domain)
     _draw_boundaries(ax, labels, frame, scene.domain)
-    draw_legend(ax, labels[inside], np.ones(int(inside.sum())), classes, scene.point_labels)
     write_names(ax, _raster(regions, frame, scene.domain), region_labels, classes, scene.occupied)
     frame_plane(ax, scene, classes, title)
+    draw_legend(ax, labels[inside], np.ones(int(inside.sum())), classes, scene.point_labels)
     return ax
 
 

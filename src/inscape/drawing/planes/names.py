@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 
 from inscape.drawing import Array, Bools, Floats, Ints
-from inscape.drawing.axes import fitted_text, legend_beside, lines_beside
+from inscape.drawing.axes import LEAST_IN_LEGEND, fitted_text, legend_beside, lines_beside, more_in_legend
 from inscape.drawing.palette import Classes, deeper, in_order, ink_on
 
 MOST_NAMES = 20
 """In a picture: as many classes as have colours that can be told apart."""
-LEAST_IN_LEGEND = 8
-"""Classes in a legend, however low the Axes are."""
 SQUARES_PER_SIDE = 240
 """Per longer side of the raster on which names look for a place."""
 FONT_SIZES = (11.0, 9.5, 8.0, 7.0)
@@ -114,7 +112,7 @@ def draw_legend(
             handles[name] = Patch(fc=colour, ec="black", lw=0.5, label=short(name))
     shown = [handles[name] for name in sorted(handles, key=in_order)]
     if n > most:
-        shown.append(Patch(fc="none", ec="none", label=f"+ {n - most} more"))
+        shown.append(more_in_legend(n - most))
     if shown:
         legend_beside(ax, shown, "class")
 

@@ -74,9 +74,9 @@ def draw_faces(
             bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if edges:
         draw_edges(ax, xy, ends, edgecolors="0.1", lw=line_width(n), zorder=2)
+    frame_plane(ax, scene, classes, title)
     if classes is not None and scene.point_labels is not None:
         draw_legend(ax, np.empty(0, int), np.empty(0), classes, scene.point_labels)
-    frame_plane(ax, scene, classes, title)
     return ax
 
 
@@ -173,10 +173,10 @@ def draw_decision_faces(
     draw_edges(ax, xy, ends[~is_boundary], edgecolors=(0, 0, 0, 0.5), lw=0.8 * line_width(n), zorder=2)
     draw_edges(ax, xy, ends[is_boundary], edgecolors="black", lw=1.3, zorder=3)
     triangles, face = fan(xy, corners, start)
-    draw_legend(ax, labels[face], triangle_areas(triangles), classes, scene.point_labels)
     raster = raster_of_edges(xy[ends[changes]], sides[changes], scene.domain)
     write_names(ax, raster, region_labels, classes, scene.occupied)
     frame_plane(ax, scene, classes, title)
+    draw_legend(ax, labels[face], triangle_areas(triangles), classes, scene.point_labels)
     return ax
 
 
