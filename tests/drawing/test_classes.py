@@ -131,7 +131,7 @@ def test_a_legend_of_many_long_names_is_neither_too_wide_nor_too_high(probe, lay
         assert both[0].get_legend().get_window_extent().x1 <= both[1].get_window_extent().x0
 
 
-@pytest.mark.parametrize("width", [0.9, 1.0, 1.1])
+@pytest.mark.parametrize("width", [0.8, 0.9, 1.0, 1.1])
 def test_a_legend_is_inside_the_figure_when_that_is_first_drawn(width):
     """Axes of equal scales are narrower than what they were given; their legend followed passes too late."""
     patch = Patch([0.0, 0.0], np.eye(2), ((0.0, width), (0.0, 1.0)))
@@ -196,6 +196,15 @@ def test_names_cover_no_points_and_stay_in_their_region(size, resolution):
         assert not inside.all(axis=1).any()
         corners = ax.transData.inverted().transform(box.corners())
         assert set(model.predict(corners)) == {name.get_text()}
+
+
+def test_a_legend_of_a_body_is_inside_its_figure(rng):
+    """Its layout needs more passes than that of a plane."""
+    x, net = rng.normal(size=(40, 2)), inscape.training.mlp(2, (24,), 3, random_state=0).double()
+    found = inscape.enumerate_regions(net, inscape.Box([-1.0, -1.0], [1.0, 1.5]))
+    ax = found.plot(class_names=[f"rather a long name {k}" for k in range(3)], points=(x, np.arange(40) % 3))
+    FigureCanvasAgg(ax.figure).draw()
+    assert ax.get_legend().get_window_extent().x1 <= ax.figure.bbox.x1
 
 
 def test_a_name_that_does_not_fit_is_left_to_the_legend():

@@ -12,7 +12,7 @@ _LEGEND_GAP = 0.9
 """Between the Axes and their legend, of the font size: a share of their width would confuse the layout."""
 COLOUR_BAR = "<colorbar>"
 """The label of its Axes, as matplotlib has it."""
-_MOST_PASSES = 4
+_MOST_PASSES = 10
 """Of the layout of a figure."""
 _SETTLED_WITHIN = 1e-3
 """Of the width of a figure: Axes that move less are in their place."""
