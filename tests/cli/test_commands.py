@@ -587,6 +587,10 @@ def test_compare(run, models, tmp_path):
     assert drawn.exit_code == 0, drawn.output
     assert "depth3.skops and depth10.skops differ on" in drawn.stdout
     assert (tmp_path / "where.png").stat().st_size > 1000
+    where = ("--points", 0, 1, 2, "-o", tmp_path / "named.png", "--title", "Both")
+    assert run("compare", *pair, "--data", "digits", *where, "--names", "o,b,c,d,e,f,g,h,i,j").exit_code == 0
+    few = run("compare", *pair, "--data", "digits", *where, "--names", "o")
+    assert (few.exit_code, "class_names has 1 names" in few.stderr) == (2, True)
     written = json.loads(run("compare", *pair, "--data", "digits", "--segment", 0, 1, "--json").stdout)
     assert written["is_exact"]
     assert written["names"] == ["depth3.skops", "depth10.skops"]

@@ -216,7 +216,7 @@ def test_three_hundred_thousand_regions_move_without_being_drawn_anew(opened):
         page.close()
 
 
-def test_names_stand_whole_inside_the_picture_off_buttons_images_and_each_other(opened):
+def test_names_stand_whole_inside_the_picture_off_buttons_images_points_and_each_other(opened):
     """On a phone a long name was cut at the edge, lay under the buttons, or on another."""
     names = [
         "agricultural tractor",
@@ -230,8 +230,10 @@ def test_names_stand_whole_inside_the_picture_off_buttons_images_and_each_other(
         shown = page.evaluate(f"{stage}.names().map((n) => ({{ text: n.text, half: n.half, at: {place} }}))")
         width, height = page.evaluate(f"{VIEWER}.camera.size")
         thumbnails = page.evaluate(f"{stage}.thumbnailBoxes()")
+        dots = page.evaluate(f"{stage}.dots()")
         picture, buttons = (page.locator(s).first.bounding_box() for s in (".surface", ".zooms"))
     assert len(shown) >= 2
+    assert len(dots) > 5
     boxes = [(*name["at"], *name["half"]) for name in shown]
     for x, y, w, h in boxes:
         assert w < x < width - w
@@ -239,6 +241,7 @@ def test_names_stand_whole_inside_the_picture_off_buttons_images_and_each_other(
     left, top = buttons["x"] - picture["x"], buttons["y"] - picture["y"]
     w, h = buttons["width"] / 2, buttons["height"] / 2
     boxes += [(left + w, top + h, w, h)] + [(b["x"], b["y"], *b["half"]) for b in thumbnails]
+    boxes += [(dot["x"], dot["y"], dot["radius"], dot["radius"]) for dot in dots]
     for k, (x, y, w, h) in enumerate(boxes[: len(shown)]):
         for x2, y2, w2, h2 in boxes[k + 1 :]:
             assert abs(x - x2) > w + w2 or abs(y - y2) > h + h2

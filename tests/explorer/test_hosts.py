@@ -144,11 +144,13 @@ def test_the_command_takes_a_folder_of_checkpoints(tmp_path, monkeypatch):
     x, y = moons()
     np.savez(tmp_path / "data.npz", x=x, y=y)
     line = ["explore", "kept:net", "--weights", "run", "--data", "data.npz", "--save", "page.html"]
+    line += ["--names", "upper, lower"]
     result = CliRunner().invoke(app, line)
     assert result.exit_code == 0, result.output
     (about,) = [header for header, _ in messages_of(tmp_path / "page.html") if header["reply"] == "hello"]
     assert [m["name"] for m in about["models"]] == ["step2.pt", "step10.pt"]
     assert about["is_sequence"]
+    assert [c["name"] for c in about["classes"]] == ["upper", "lower"]
     assert "weights='run/step2.pt'" in about["source"]
     known = {}
     exec(about["source"], known)

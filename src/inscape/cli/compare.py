@@ -47,6 +47,8 @@ def compare(
         list[Path] | None,
         typer.Option(help="Compare these states of the one factory that MODEL names; repeat it."),
     ] = None,
+    title: options.Title = None,
+    names: options.Names = None,
     loading: options.ModelOptions,
     budget: options.Budget = BUDGET,
     jobs: options.Jobs = None,
@@ -72,13 +74,20 @@ def compare(
     probe = where.probe(loaded)
     settings: dict[str, Any] = {"method": method, "resolution": resolution, "scores": scores} | work
     if len(named) == 2:
-        _two(named, probe, settings, loaded, out, json)
+        style = {"title": title, "points": options.points_on(probe, loaded)}
+        style["class_names"] = class_names_of(names, next(iter(named.values())), loaded)
+        _two(named, probe, settings, style, out, json)
     else:
-        _several(named, probe, settings, out, json)
+        _several(named, probe, settings, title, out, json)
 
 
 def _two(
-    named: dict[str, Any], probe: Any, settings: dict[str, Any], data: Any, out: Path | None, json: bool
+    named: dict[str, Any],
+    probe: Any,
+    settings: dict[str, Any],
+    style: dict[str, Any],
+    out: Path | None,
+    json: bool,
 ) -> None:
     """Two models on one probe."""
     from inscape.compare import compare as compare_models
@@ -94,13 +103,17 @@ def _two(
         lines.append(repr(comparison.max_difference).strip("<>"))
     except InscapeError as error:
         lines.append(str(error))
-    class_names, points = class_names_of(None, a, data), options.points_on(probe, data)
-    ax = None if out is None else comparison.plot(class_names=class_names, points=points)
+    ax = None if out is None else comparison.plot(**style)
     _finish(comparison.to_dict(polygons=True), lines, ax, out, json)
 
 
 def _several(
-    named: dict[str, Any], probe: Any, settings: dict[str, Any], out: Path | None, json: bool
+    named: dict[str, Any],
+    probe: Any,
+    settings: dict[str, Any],
+    title: str | None,
+    out: Path | None,
+    json: bool,
 ) -> None:
     """More models on one probe."""
     from inscape.compare import compare as compare_models
@@ -112,7 +125,7 @@ def _several(
     ]
     columns: Columns = {"model": ("labels differ on", "")} | {name: (name, ".2%") for name in matrix.names}
     lines = [text_table(rows, columns, width=line_width()), repr(matrix).strip("<>")]
-    _finish(matrix.to_dict(), lines, None if out is None else matrix.plot(), out, json)
+    _finish(matrix.to_dict(), lines, None if out is None else matrix.plot(title=title), out, json)
 
 
 def _finish(written: dict[str, Any], lines: list[str], ax: Any, out: Path | None, json: bool) -> None:

@@ -37,6 +37,7 @@ def explore(
         Path | None,
         typer.Option(metavar="FILE", help="Write the page of the first plane into one .html file instead."),
     ] = None,
+    names: options.Names = None,
     loading: options.ModelOptions,
 ) -> None:
     """Look around in a model's input space: a page on this machine, until Ctrl-C.
@@ -59,7 +60,7 @@ def explore(
     exhibit = Exhibit(
         by_name,
         data,
-        class_names=_names(loaded, by_name),
+        class_names=_names(loaded, by_name) if names is None else options.listed(names),
         rows=points,
         is_sequence=is_sequence,
         source=_lines(by_name, files, source, loading),

@@ -143,7 +143,19 @@ Jobs = Annotated[
         "--jobs", help="Threads: 1 for one, -1 for every core, -2 for all but one.", show_default="every core"
     ),
 ]
+Title = Annotated[
+    str | None, typer.Option(help="Title of the picture.", show_default="model and what there is to see")
+]
+Names = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="Class names by label.", show_default="the model's or the data's"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def listed(names: str) -> list[str]:
+    """Names that were given with commas between them."""
+    return [name.strip() for name in names.split(",")]
 
 
 @dataclass(frozen=True, kw_only=True)

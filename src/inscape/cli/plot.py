@@ -21,10 +21,6 @@ Out = Annotated[
         help="Picture: .png, .pdf, .svg or .jpg; or the regions: .json, .csv or .geojson.",
     ),
 ]
-Names = Annotated[
-    str | None,
-    typer.Option(metavar="A,B,...", help="Class names by label.", show_default="the model's or the data's"),
-]
 
 
 @options.command
@@ -41,10 +37,8 @@ def plot(
         str | None, typer.Option(help="Of linear regions: pattern, layer or slope.", show_default="pattern")
     ] = None,
     connectivity: options.Connectivity = "face",
-    title: Annotated[
-        str | None, typer.Option(help="Title of the picture.", show_default="model and count")
-    ] = None,
-    names: Names = None,
+    title: options.Title = None,
+    names: options.Names = None,
     budget: options.Budget = BUDGET,
     weights: options.Weights = None,
     loading: options.ModelOptions,
@@ -105,7 +99,7 @@ def _draw(regions: Any, model: str, out: Path, style: dict[str, Any]) -> None:
 def class_names_of(given: str | None, model: Any, data: Any) -> Any:
     """The class names to be written: as given, or those of the data if the model has numbers only."""
     if given is not None:
-        return [name.strip() for name in given.split(",")]
+        return options.listed(given)
     if data.classes is None:
         return None
     if model.classes is not None:  # of these, numbers are classes of the data

@@ -13,6 +13,7 @@ const STRIPE = 5;
 const QUIET = 0.35;
 const SHEET_AROUND = 0.1;
 const HEAVY_FROM = 1500;
+const MOST_PLACES = 500; // of a region that are tried for its name
 const NAMES_FROM_EDGE = 0.02;
 const NAMES_FROM_CORNERS = 0.11;
 
@@ -338,24 +339,26 @@ export class Painter {
   /** The names of large regions and where they are written: text, ink, share of the window, place.
    *
    * Each stands whole at the innermost visible place of its region that is free: off the edges of the picture, its
-   * corners, what `room` says is taken, and the names of larger regions. One for which there is no place is left out.
+   * corners, what `room` says is taken, data points among it, and the names of larger regions. One for which there is
+   * no place is left out: the legend has it.
    */
-  names(camera, room, isMoving = false) {
+  names(camera, room, points, isMoving = false) {
     if (!this.message || this.message.header.method === "coarse") return [];
     const view = camera.window().join();
     const isKept = this.kept?.message === this.message;
-    if (isKept && (isMoving || this.kept.view === view)) return this.kept.names;
+    if (isKept && (isMoving || (this.kept.view === view && this.kept.points === points))) return this.kept.names;
     const { image, region_labels: labels } = this.message.arrays;
     const raster = isKept ? this.kept.raster : image ? { regions: image, size: image.shape } : this.rasterOf(this.message.arrays);
     const [s0, s1, t0, t1] = this.window;
     const [width, height] = camera.size;
     const corners = this.look.corners.map((c) => camera.toPixels(c));
-    const { taken, nameOf } = room();
+    const { taken, isDotted, nameOf } = room();
     const isFree = (x, y, [w, t]) =>
       Math.min(x, width - x) > w + NAMES_FROM_EDGE * width &&
       Math.min(y, height - y) > t + NAMES_FROM_EDGE * height &&
       corners.every(([a, b]) => Math.hypot((x - a) / width, (y - b) / height) > NAMES_FROM_CORNERS) &&
-      taken.every((other) => Math.abs(x - other.x) > w + other.half[0] || Math.abs(y - other.y) > t + other.half[1]);
+      taken.every((other) => Math.abs(x - other.x) > w + other.half[0] || Math.abs(y - other.y) > t + other.half[1]) &&
+      !isDotted(x, y, [w, t]);
     const names = [];
     for (const { region, share, places } of innermost(raster)) {
       const name = nameOf(labels[region], (share * (s1 - s0) * (t1 - t0)) / (camera.unit[0] * camera.unit[1]));
@@ -365,7 +368,7 @@ export class Painter {
       taken.push({ x, y, half: name.half });
       names.push({ ...name, share, at });
     }
-    this.kept = { message: this.message, raster, view, names };
+    this.kept = { message: this.message, raster, view, points, names };
     return names;
   }
 
@@ -446,6 +449,12 @@ function innermost({ regions, size: [rows, columns] }) {
     .map(([region, own]) => ({
       region,
       share: own.length / regions.length,
-      places: own.filter((i) => depth[i] > 2).sort((i, j) => depth[j] - depth[i]).map(place),
+      places: some(own.filter((i) => depth[i] > 2).sort((i, j) => depth[j] - depth[i])).map(place),
     }));
+}
+
+/** So many of a list that all of them can be tried, from its first on. */
+function some(list) {
+  const step = Math.ceil(list.length / MOST_PLACES);
+  return list.filter((_, k) => k % step === 0);
 }

@@ -8,6 +8,7 @@ import { pointImage } from "./thumbnails.js";
 const HANDLE = 11;
 const CLICK = 5;
 const NEAR_POINTS = 250;
+const SQUARE = 6;
 
 export class Stage {
   /** `viewer` has camera, state, about and the answers to what hands do. */
@@ -161,7 +162,7 @@ export class Stage {
     context.clearRect(0, 0, ...camera.size);
     context.lineJoin = "round";
     this.drawNames(context);
-    if (state.show.includes("points") && viewer.points) this.drawPoints(context);
+    this.drawPoints(context);
     this.drawCorners(context);
     if (viewer.hover) this.drawHover(context, viewer.hover);
     this.drawPins(context);
@@ -189,7 +190,7 @@ export class Stage {
     context.textBaseline = "middle";
     const size = Math.max(13, Math.min(22 * this.size, camera.size[0] / 50));
     context.font = `600 ${size}px system-ui, sans-serif`;
-    return this.painter.names(camera, () => this.roomForNames(context, size), this.viewer.isMoving());
+    return this.painter.names(camera, () => this.roomForNames(context, size), this.shownPoints(), this.viewer.isMoving());
   }
 
   /** What names stand clear of, by middle and half the sides, and the name of a region of so many pixels, if it has one. */
@@ -209,20 +210,37 @@ export class Stage {
       const text = shortened(known?.name ?? String(first), 0.8 * camera.size[0], (t) => context.measureText(t).width);
       return { text, ink: pairs ? "black" : (known?.ink ?? "black"), half: [context.measureText(text).width / 2, 0.6 * size] };
     };
-    return { taken, nameOf };
+    return { taken, isDotted: squaresOf(this.dots()), nameOf };
   }
 
-  drawPoints(context) {
-    const { camera, points, about } = this.viewer;
-    const { places, distances, labels, rows } = points.arrays;
+  shownPoints() {
+    return this.viewer.state.show.includes("points") ? this.viewer.points : null;
+  }
+
+  /** The data points in the picture, those that are drawn last at the end: which they are, where, how large and how near. */
+  dots() {
+    const { camera, about } = this.viewer;
+    const points = this.shownPoints();
+    if (!points) return [];
+    const { places, distances, rows } = points.arrays;
     const isPlane = about.data.kind === "plane";
     const n = isPlane ? rows.length : Math.min(rows.length, NEAR_POINTS);
     const far = distances[n - 1] || 1;
+    const dots = [];
     for (let k = n - 1; k >= 0; k--) {
       const [x, y] = camera.toPixels([places[2 * k], places[2 * k + 1]]);
       if (x < -9 || y < -9 || x > camera.size[0] + 9 || y > camera.size[1] + 9) continue;
       const near = isPlane ? 1 : 1 - distances[k] / (far * 1.05);
-      const radius = this.size * (isPlane ? (n > 800 ? 2.6 : 3.8) : 2.2 + 3 * near);
+      dots.push({ k, x, y, near, radius: this.size * (isPlane ? (n > 800 ? 2.6 : 3.8) : 2.2 + 3 * near) });
+    }
+    return dots;
+  }
+
+  drawPoints(context) {
+    const { about } = this.viewer;
+    const isPlane = about.data.kind === "plane";
+    const labels = this.shownPoints()?.arrays.labels;
+    for (const { k, x, y, near, radius } of this.dots()) {
       context.globalAlpha = isPlane ? 0.95 : 0.35 + 0.6 * near;
       context.beginPath();
       context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -464,4 +482,17 @@ function middleOf(places) {
 
 function deeperColour(hex) {
   return `rgb(${[1, 3, 5].map((i) => Math.round(0.75 * parseInt(hex.slice(i, i + 2), 16))).join(" ")})`;
+}
+
+/** Whether there is a dot within half the sides of a middle, up to the size of a square: as fast for many dots as for few. */
+function squaresOf(dots) {
+  const square = (v) => Math.floor(v / SQUARE);
+  const dotted = new Set(dots.map(({ x, y }) => `${square(x)},${square(y)}`));
+  const reach = dots.reduce((most, { radius }) => Math.max(most, radius), 0);
+  return (x, y, [w, t]) => {
+    for (let j = square(y - t - reach); j <= square(y + t + reach); j++) {
+      for (let i = square(x - w - reach); i <= square(x + w + reach); i++) if (dotted.has(`${i},${j}`)) return true;
+    }
+    return false;
+  };
 }
