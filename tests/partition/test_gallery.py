@@ -119,3 +119,15 @@ def test_pictures_are_counted_as_they_are_looked_at_and_drawn(tmp_path):
         shown = []
         draw(lambda done, total: shown.append((done, total)))  # noqa: B023
         assert shown == expected
+
+
+def test_the_common_legend_of_twenty_classes_is_inside_the_figure():
+    def twenty(x):
+        return np.clip(10 * (x[:, 0] + 1), 0, 19).astype(int)
+
+    figure = inscape.side_by_side([twenty, twenty], SQUARE, class_names=[f"class {k:02}" for k in range(20)])
+    figure.canvas.draw()
+    legend = figure.legends[0].get_window_extent()
+    assert len(figure.legends[0].get_texts()) == 20
+    assert 0 <= legend.y0 <= legend.y1 <= figure.bbox.y1
+    assert legend.x1 <= figure.bbox.x1

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ENDINGS = (".gif", ".mp4")
+_LINE_OF_LEGEND = 1.75
+"""The height of a line of a legend, of its font size."""
 
 
 def side_by_side(
@@ -188,7 +190,15 @@ class _Shared:
         names = sorted(self._shown, key=in_order)[:20]
         if names:
             handles = [Patch(fc=self._colours[name], ec="black", lw=0.5, label=name) for name in names]
-            figure.legend(handles=handles, title="class", loc="outside right upper", frameon=False)
+            size = min(10.0, 72 * figure.get_figheight() / (_LINE_OF_LEGEND * (len(names) + 2)))
+            figure.legend(
+                handles=handles,
+                title="class",
+                loc="outside right upper",
+                frameon=False,
+                fontsize=size,
+                title_fontsize=size,
+            )
 
 
 def _figure(size: tuple[float, float]) -> "Figure":
