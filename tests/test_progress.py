@@ -95,6 +95,7 @@ def test_work_that_reports_nothing_yet_is_seen_to_run(terminal, monkeypatch):
     with meter(None, "counting"):
         time.sleep(0.4)
     assert "counting" in terminal.getvalue()
+    assert "10 ms passed" not in terminal.getvalue()  # of the work, not of its bar
 
 
 def test_short_work_shows_nothing_unless_asked(terminal):

@@ -142,9 +142,9 @@ class _TerminalView:
             speed_estimate_period=3600,  # a unit may take minutes
             transient=True,
         )
-        self._progress.start()
         self._task = self._progress.add_task(description, total=None, amount="")
         self._progress.tasks[0].start_time = since
+        self._progress.start()  # which draws at once
 
     def update(self, done: int, total: int | None) -> None:
         (task,) = self._progress.tasks
