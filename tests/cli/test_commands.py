@@ -278,6 +278,26 @@ def test_a_plane_is_written_as_regions(run, models, tmp_path, ending):
         assert sum("Polygon" in kind for kind in kinds) == said["n_regions"]
 
 
+def test_regions_are_written_with_the_names_that_are_given(run, models, tmp_path):
+    out = tmp_path / "plane.geojson"
+    where = ("plot", models / "depth10.skops", "--data", "digits", "--points", 0, 1, 2)
+    said = json.loads(run(*where, "--names", "o,i,b,c,d,e,f,g,h,j", "--json", "-o", out).stdout)
+    assert said["class_names"] == list("oibcdefghj")
+    features = [f["properties"] for f in json.loads(out.read_text())["features"]]
+    regions = [f for f in features if f["kind"] == "region"]
+    assert [f["class_name"] for f in regions] == ["oibcdefghj"[label] for label in said["labels"]]
+    few = run(*where, "--names", "o", "-o", out)
+    assert (few.exit_code, "class_names has 1 names" in few.stderr) == (2, True)
+
+
+@UNTRAINED
+def test_linear_regions_are_written_whatever_names_are_given(run, net, tmp_path):
+    out = tmp_path / "plane.csv"
+    where = ("plot", net, "--data", "digits", "--points", 0, 1, 2, "--linear", "-o", out)
+    assert run(*where, "--names", "a,b,c").exit_code == 0
+    assert len(out.read_text().splitlines()) > 3
+
+
 def test_a_plane_needs_somewhere_to_go(run, models):
     result = run("plot", models / "depth3.skops", "--data", "digits")
     assert result.exit_code == 2

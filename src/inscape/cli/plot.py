@@ -1,5 +1,6 @@
 """`inscape plot`: the picture of a plane or a segment through data points."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,16 +64,18 @@ def plot(
     else:
         how = {"method": method, "resolution": resolution, "connectivity": connectivity}
         regions = _decision_regions(wrapped, probe, how | work)
+    class_names = class_names_of(names, wrapped, loaded)
     if out is not None and is_table(out):
-        regions.save(out)
+        _named(regions, class_names).save(out)
     elif out is not None:
-        style: dict[str, Any] = {"title": title, "class_names": class_names_of(names, wrapped, loaded)}
+        style: dict[str, Any] = {"title": title, "class_names": class_names}
         style["points"] = options.points_on(probe, loaded)
         if linear and probe.dim == 2:
             style["colour"] = colour or "pattern"
         _draw(regions, wrapped.name, out, style)
     if json:
-        print_json(regions.to_dict(polygons=True) | {"picture": None if out is None else str(out)})
+        written = _named(regions, class_names).to_dict(polygons=True)
+        print_json(written | {"picture": None if out is None else str(out)})
     else:
         typer.echo(str(out))
 
@@ -94,6 +97,18 @@ def _draw(regions: Any, model: str, out: Path, style: dict[str, Any]) -> None:
     if style["title"] is None:
         ax.title.set_text(f"{model}: {ax.get_title()}")
     save_picture(ax, out)
+
+
+def _named(regions: Any, class_names: Any) -> Any:
+    """The regions with the class names that a picture of them has."""
+    from inscape.pictures import Style
+
+    labels = regions._drawn_labels
+    n = max(len(regions.class_names or ()), int(labels.max(initial=-1)) + 1)
+    if class_names is None or n == 0 or labels.min(initial=0) < 0:
+        return regions
+    names = Style(class_names).classes(range(n), regions.class_names)[0].names
+    return replace(regions, class_names=tuple(names[label] for label in range(n)))
 
 
 def class_names_of(given: str | None, model: Any, data: Any) -> Any:
