@@ -287,7 +287,7 @@ def _seconds_per_position(model: Model, segments: Sequence[Segment]) -> float:
     def job() -> None:
         regions[:] = decision_regions(model, segments, method="exact")
 
-    seconds = timed(job, once_above=MOST_SAMPLE_SECONDS)
+    seconds = timed(job, once_above=SAMPLE_SECONDS)
     return seconds / sum(int(p.n_evaluations) for p in regions)
 
 
@@ -328,7 +328,7 @@ def _seconds_per_vertex(model: Model, plane: Patch, side: float) -> float:
         small = Patch(plane.origin, plane.axes, ((s0, s1), (t0, t1)))
         regions[:] = [decision_regions(model, small, method="exact", budget=None)]
 
-    seconds = timed(job, once_above=MOST_SAMPLE_SECONDS)
+    seconds = timed(job, once_above=SAMPLE_SECONDS)
     return seconds / int(regions[0].n_evaluations)
 
 
@@ -341,7 +341,7 @@ def _without_pieces(model: Model, probes: Sequence[Probe]) -> TableRow:
         def job() -> None:
             regions[:] = decision_regions(model, few, method="exact")
 
-        seconds = timed(job, once_above=MOST_SAMPLE_SECONDS)
+        seconds = timed(job, once_above=SAMPLE_SECONDS)
         share = len(probes) / n
         return _row(share * sum(int(p.n_evaluations) for p in regions), seconds=share * seconds)
 
