@@ -184,7 +184,7 @@ def residual_network() -> None:
     """Exact norms of all gradients of a small ResNet18, and what random directions miss of them."""
     net, x = calibrated(resnet18(8)), noise(2)
     start = time.process_time()
-    exact = inscape.local_complexity(net, x, memory=BUDGET, **RESNET)
+    exact = inscape.local_complexity(net, x, n_directions=None, memory=BUDGET, **RESNET)
     seconds = (time.process_time() - start) / len(x)
     code = "from benchmarks.measures import resnet_memory; resnet_memory()"
     used = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -210,7 +210,7 @@ def resnet_memory() -> None:
     net, x = calibrated(resnet18(8)), noise(1)
     inscape.local_complexity(net, x, n_directions=1, **RESNET)
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    inscape.local_complexity(net, x, memory=BUDGET, **RESNET)
+    inscape.local_complexity(net, x, n_directions=None, memory=BUDGET, **RESNET)
     status = Path("/proc/self/status").read_text()  # ru_maxrss of a child begins at that of its parent
     peak = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) * 1024
     print((peak - before) / 2**20)
