@@ -31,7 +31,7 @@ from inscape.errors import OutOfRangeError
 from inscape.models.graph import Graph, Node, flat
 from inscape.models.graph.network import Fusion, evaluate_node
 from inscape.models.graph.piecewise import Bend
-from inscape.parallel import Job, Tell, in_order, is_parallel, single_products
+from inscape.parallel import Job, Tell, in_order, is_parallel, single_products, spread
 from inscape.partition.linear.bent_line import pass_breakpoint, start_line
 from inscape.partition.linear.rounding import SegmentRounding, scales_of
 from inscape.partition.linear.segments.breakpoints import (
@@ -165,18 +165,24 @@ class _SegmentWalker:
             for first, stop in self._batches():
                 self._advance(self._ends(first, stop), log)
             return
-        for of_job, finished in in_order(self._jobs(log)):
+
+        def take(finished: tuple[_Log, list[_SegmentChunk]]) -> None:
+            of_job, chunks = finished
             log.take_over(of_job)
-            for chunk in finished:
+            for chunk in chunks:
                 log.finish(chunk)
 
-    def _jobs(self, log: _Log) -> Iterator[Job[tuple[_Log, list[_SegmentChunk]]]]:
-        """Jobs in order: for each of many batches, else for each chunk that can be taken by itself."""
         batches = self._batches()
         if len(batches) >= FEWEST_JOBS:
-            for first, stop in batches:
-                yield partial(self._on_its_own, partial(self._ends, first, stop))
+            spread((partial(self._on_its_own, partial(self._ends, *batch)) for batch in batches), finish=take)
             return
+        for finished in in_order(self._chunk_jobs(batches, log)):
+            take(finished)
+
+    def _chunk_jobs(
+        self, batches: list[tuple[int, int]], log: _Log
+    ) -> Iterator[Job[tuple[_Log, list[_SegmentChunk]]]]:
+        """Jobs in order, for each chunk that can be taken by itself."""
         for first, stop in batches:
             for chunk in self._fitting_chunks(self._ends(first, stop), log):
                 yield partial(self._on_its_own, partial(_same, chunk))
@@ -195,7 +201,9 @@ class _SegmentWalker:
             yield from (first, second)
             yield from after
 
-    def _on_its_own(self, begin: Callable[[], _SegmentChunk], tell: Tell) -> tuple[_Log, list[_SegmentChunk]]:
+    def _on_its_own(
+        self, begin: Callable[[], _SegmentChunk], tell: Tell = lambda told: None
+    ) -> tuple[_Log, list[_SegmentChunk]]:
         """Take a chunk to the end, in a thread of its own; what comes out of it is handed over later."""
         finished: list[_SegmentChunk] = []
 
