@@ -31,7 +31,7 @@ from inscape.partition.decision.adaptive import (
     typical_evaluations,
 )
 from inscape.partition.decision.adaptive.segments import MOST_NUMBERS_IN_BLOCK
-from inscape.partition.decision.exact import QUICKLY_EXACT, why_not_exact
+from inscape.partition.decision.exact import QUICKLY_EXACT, n_vertices_on, why_not_exact
 from inscape.partition.decision.grid.lattice import DEFAULT_RESOLUTION
 from inscape.partition.decision.method import check_method
 from inscape.pictures import Shown
@@ -311,25 +311,12 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     memory += min(MEMORY, 8 * n_regions * _widest(model, probe))
     if LEAST_PLANE * each > MOST_SAMPLE_SECONDS:
         return _row(n_regions, n_regions, memory, each * n_regions, FROM_ONE_EVALUATION)
-    assert isinstance(probe, Patch)
-    each = _seconds_per_vertex(model, probe, exact_cost.timed_side(graph, n_regions))
+    side = exact_cost.timed_side(graph, n_regions)
+    with working(None):
+        each = exact_cost.seconds_per_vertex(
+            partial(n_vertices_on, model), probe, side, once_above=SAMPLE_SECONDS
+        )
     return _row(n_regions, n_regions, memory, each * n_regions)
-
-
-def _seconds_per_vertex(model: Model, plane: Patch, side: float) -> float:
-    """The time of exact regions on a smaller plane, for each vertex: there are as many as regions."""
-    (s0, s1), (t0, t1) = (
-        ((low + high - side * (high - low)) / 2, (low + high + side * (high - low)) / 2)
-        for low, high in plane.bounds
-    )
-    regions: list[Any] = []
-
-    def job() -> None:
-        small = Patch(plane.origin, plane.axes, ((s0, s1), (t0, t1)))
-        regions[:] = [decision_regions(model, small, method="exact", budget=None)]
-
-    seconds = timed(job, once_above=SAMPLE_SECONDS)
-    return seconds / int(regions[0].n_evaluations)
 
 
 def _without_pieces(model: Model, probes: Sequence[Probe]) -> TableRow:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 
 import inscape
 from inscape import Patch, Segment, decision_regions
-from inscape.errors import InscapeWarning, NonGenericError, PartitionError
+from inscape.errors import BudgetError, InscapeWarning, NonGenericError, PartitionError
 from inscape.partition.decision import DecisionRegions, method
 from inscape.partition.linear import exact_cost
 from tests.fixtures.networks import cnn, mlp
@@ -222,3 +223,29 @@ def test_foreseeing_what_a_plane_takes_is_a_small_part_of_it(monkeypatch, channe
     exact_cost.check_planes(model, [triangle], 60.0)
     assert [name for name, n in n_evaluated.items() if n] == [way]
     assert 0 < n_evaluated[way] < 0.03 * plane.n_vertices, (n_evaluated, plane.n_vertices)
+
+
+@pytest.mark.parametrize("kind", ["patch", "triangle"])
+def test_the_budget_of_decisions_on_a_plane_is_measured_on_decisions(monkeypatch, kind):
+    """They can take several times as long as linear regions; timed is a plane with the same middle."""
+    monkeypatch.setattr(exact_cost, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(exact_cost, "TIMED_WORK", 0.0)
+    corners = np.array([[-1.0, -1.0], [1.0, -1.0], [0.0, 2.0]])
+    plane = inscape.Simplex(corners) if kind == "triangle" else Patch([0.0, 0.0], np.eye(2))
+    model, asked = inscape.wrap(mlp(2, 64, 64, 5)), []
+    budget = 8 * exact_cost.plane_cost(model, [plane], exact_cost.CLOSER_SAMPLING).seconds
+
+    def slow(probe):
+        asked.append(probe)
+        time.sleep(0.05)
+        return 1
+
+    exact_cost.check_planes(model, [plane], budget)
+    with pytest.raises(BudgetError, match="linear regions on this plane would take about"):
+        exact_cost.check_planes(model, [plane], budget, slow)
+    small = asked[0]
+    assert type(small) is type(plane)
+    corners, middle = plane.extremes, plane.extremes.mean(axis=0)
+    side = np.linalg.norm(small.extremes - middle, axis=1) / np.linalg.norm(corners - middle, axis=1)
+    assert side == pytest.approx(np.full(len(side), side[0]))
+    assert 0 < side[0] < 1

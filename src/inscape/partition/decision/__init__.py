@@ -137,8 +137,8 @@ def decision_regions(
     )
     with wrapped.unchanged():
         first = request.choose(wrapped, probes)
-        request.check_budget(wrapped, probes)
         with meter(progress, "decision regions") as show, working(n_jobs):
+            request.check_budget(wrapped, probes)
             choice, regions = request.carry_out(
                 first,
                 probes,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from inscape.errors import (
@@ -15,7 +16,7 @@ from inscape.errors import (
 )
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_seconds
-from inscape.partition.decision.exact import QUICKLY_EXACT, why_not_exact
+from inscape.partition.decision.exact import QUICKLY_EXACT, n_vertices_on, why_not_exact
 from inscape.partition.decision.grid.lattice import CONNECTIVITIES
 from inscape.partition.linear.regions import PRECISIONS
 from inscape.probes import Patch, Probe
@@ -106,7 +107,7 @@ class RegionRequest:
             return
         from inscape.partition.linear.exact_cost import check_planes
 
-        check_planes(model, probes, self.budget)
+        check_planes(model, probes, self.budget, partial(n_vertices_on, model))
 
     def carry_out(
         self,

@@ -5,7 +5,8 @@ measured, so that decisions that rest on them can be repeated. They are right to
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from inscape.parallel import single_products
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.segments.linear_segments import Knots, graph_on
 from inscape.partition.linear.segments.walk import walk
-from inscape.probes import Probe, Segment
+from inscape.probes import Patch, Probe, Segment, Simplex
 from inscape.probes.plane import Domain, domain_of
 from inscape.probes.segment import as_segments
 
@@ -64,6 +65,13 @@ TIMED_REGIONS = 30
 
 LONG_EVALUATION = 0.3
 """Seconds after which two points are not evaluated again, only for the time that it takes."""
+
+
+DECISIONS_TAKE_LONGER = 4.0
+"""Than linear regions, at most: that many times on small networks, hardly on large ones."""
+
+OnPlane = Callable[[Probe], int]
+"""Finds regions on a plane, and says how many vertices they have."""
 
 
 class CostSampling(NamedTuple):
@@ -145,27 +153,35 @@ def plane_cost(model: Model, probes: Sequence[Probe], sampling: CostSampling = C
     return Cost(float(n_regions), seconds, seconds_per_evaluation(graph))
 
 
-def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
+def check_planes(model: Model, probes: Sequence[Probe], budget: float, decide: OnPlane | None = None) -> None:
     """Raise an error if subdividing the probes is estimated to take more seconds than the budget.
 
     What is not obviously quick is estimated by `plane_cost`, coarsely and then more closely. What is
     then neither far within the budget nor far over it is measured: the seconds of a region on a small patch
     of the first plane, times the regions. All this takes a small fraction of the time that the planes do.
+
+    Args:
+        model: a network.
+        probes: patches and triangles.
+        budget: in seconds.
+        decide: finds decision regions on a plane, if these are what is asked for.
     """
     if math.isinf(budget) or not probes:
         return
     from inscape.partition.linear.planes.subdivision import confirmed_on
 
     graph, n = confirmed_on(model, probes[0]), len(probes)
+    longer = 1.0 if decide is None else DECISIONS_TAKE_LONGER
     if n * graph.n_units**2 * _seconds_per_face(graph) <= max(QUICK_SECONDS, budget / COARSE_SAMPLING.doubt):
         return
     for sampling in (COARSE_SAMPLING, CLOSER_SAMPLING):
         cost = plane_cost(model, probes, sampling)
-        if sampling.doubt * n * cost.seconds <= budget:
+        if sampling.doubt * longer * n * cost.seconds <= budget:
             return
     seconds = n * cost.seconds
     if seconds <= NOT_MEASURED_ABOVE_BUDGETS * budget:
-        seconds = n * cost.n_regions * seconds_per_region(graph, domain_of(probes[0]), cost.n_regions)
+        find = partial(_n_vertices, graph) if decide is None else decide
+        seconds = n * cost.n_regions * seconds_per_vertex(find, probes[0], timed_side(graph, cost.n_regions))
     work = f"about {cost.n_regions:,.0f} linear regions on this plane"
     if n > 1:
         work = f"{n:,} planes of about {cost.n_regions:,.0f} linear regions each"
@@ -187,22 +203,44 @@ def joint_seconds(models: Sequence[Model], joint: Graph, probe: Probe) -> float:
     return lines**2 * _seconds_per_face(joint)
 
 
-def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
-    """The seconds of a region, measured around the middle of a plane, given how many it has.
+def seconds_per_vertex(find: OnPlane, probe: Probe, side: float, *, once_above: float = math.inf) -> float:
+    """The seconds of regions for each vertex, measured on a smaller plane around the middle of a plane.
 
-    Work is divided by vertices: a large plane has as many as regions, a small patch more, on its border.
+    A large plane has as many vertices as regions, a small one more, on its border.
+
+    Args:
+        find: what is measured.
+        probe: a patch or a triangle.
+        side: of the smaller plane, as a fraction of the plane's.
+        once_above: seconds after which it is not done again, only for the time that it takes.
     """
-    from inscape.partition.linear.planes.subdivision import subdivide
-
-    middle = domain.corners.mean(axis=0)
-    corners = middle + timed_side(graph, n_regions) * (domain.corners - middle)
-    n_vertices = 1
+    small, n_vertices = _smaller(probe, side), 1
 
     def job() -> None:
         nonlocal n_vertices
-        n_vertices = len(subdivide(graph, domain.plane, corners, memory=MEMORY).planar.xy)
+        n_vertices = find(small)
 
-    return timed(job) / n_vertices
+    return timed(job, once_above=once_above) / n_vertices
+
+
+def _n_vertices(graph: Graph, probe: Probe) -> int:
+    """Subdivide a plane; how many vertices there are."""
+    from inscape.partition.linear.planes.subdivision import subdivide
+
+    domain = domain_of(probe)
+    return len(subdivide(graph, domain.plane, domain.corners, memory=MEMORY).planar.xy)
+
+
+def _smaller(probe: Probe, side: float) -> Probe:
+    """A patch or triangle around the middle of another, with sides that are a fraction of those."""
+    if isinstance(probe, Patch):
+        (s0, s1), (t0, t1) = (
+            ((low + high - side * (high - low)) / 2, (low + high + side * (high - low)) / 2)
+            for low, high in probe.bounds
+        )
+        return Patch(probe.origin, probe.axes, ((s0, s1), (t0, t1)))
+    middle = probe.generators.mean(axis=0)
+    return Simplex(middle + side * (probe.generators - middle))
 
 
 def timed_side(graph: Graph, n_regions: float) -> float:

@@ -84,6 +84,12 @@ def exact_regions(
             done += 1
 
 
+def n_vertices_on(model: Model, plane: Probe) -> int:
+    """Find the decision regions of a network on a plane; how many vertices its subdivision has."""
+    (regions,) = exact_regions(model, [plane], precision="float64", meter=lambda done, total: None)
+    return int(regions.n_evaluations)
+
+
 def _on_planes(
     model: Model, probes: Iterator[Probe], max_faces: float, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
