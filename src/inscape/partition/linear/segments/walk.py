@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
+from inscape.budget import given_back, resident_memory
 from inscape.compiled import inlined, kernel
 from inscape.errors import OutOfRangeError
 from inscape.models.graph import Graph, Node, flat
@@ -53,6 +54,8 @@ KNOTS_PER_UNIT = 0.2
 """About how many a network has on a segment between data points; for estimates of work only."""
 LEFT_OVER_JOBS = 8
 """A job takes the segments that are left over this number, so that the last jobs are short."""
+BYTES_UNCHECKED = 2**27
+"""Of the largest tensors of positions: when so many have passed, the memory of the process is looked at."""
 FEWEST_JOBS = 8
 """Of whole segments; if there are fewer, segments are cut into chunks of positions instead."""
 
@@ -158,6 +161,12 @@ class _SegmentWalker:
         per_number = 4 * (len(graph.bends) + 1) * dtype.itemsize  # each level: input, output, skip, temporary
         self.chunk = max(1, min(BYTES_IN_CHUNK // dtype.itemsize, memory // per_number))
         self.limit = float(torch.finfo(graph.own_dtype).max) / HEADROOM
+        # what passed since the memory of the process was looked at, and what that was
+        self.widest, self.unchecked, self.resident = (
+            max(math.prod(s) for s in graph.shapes),
+            0,
+            resident_memory(),
+        )
 
     def run(self, log: _Log) -> None:
         """Walk all segments."""
@@ -278,6 +287,9 @@ class _SegmentWalker:
         positions, output = chunk.positions, self.graph.output
         scores = chunk.tensors[output].reshape(len(positions), -1)
         sink(positions, scores, chunk.scales[output])
+        self.unchecked += scores.element_size() * len(positions) * self.widest
+        if self.unchecked > BYTES_UNCHECKED:
+            self.unchecked, self.resident = 0, given_back(self.resident)
         last = positions.segment[-1]
         done(float(last + (positions.t[-1] - self.starts[last]) / self.lengths[last]))
 
